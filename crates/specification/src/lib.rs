@@ -250,6 +250,11 @@ impl Reference {
         Ok(())
     }
 
+    /// How often thread `who` holds the lock alone.
+    pub fn levels(&self, who: usize) -> u32 {
+        self.threads[who].levels
+    }
+
     /// The last operation that thread `who` has begun answers. `in_time`: an
     /// acquisition that is given up could have had more time.
     ///

@@ -7,13 +7,15 @@
 //! it synchronises the modelled threads: it must never create a
 //! happens-before that the lock under test does not.
 
+mod random;
 mod setting;
 
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
-pub(crate) use setting::{NoNode, Setting};
+use random::Random;
+pub(crate) use setting::{Drawn, NoNode, Setting};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -62,6 +64,11 @@ struct Record {
     /// Whether there is a parking lot, and it has a heavy fence.
     with_lot: Cell<Option<bool>>,
     setting: Cell<Setting>,
+    /// That of the model, of which an execution may draw its own.
+    of_model: Cell<Setting>,
+    /// What a drawn execution draws from, and its number.
+    random: Random,
+    execution: Cell<u64>,
     /// Whether an execution is under way: before it begins, what the last
     /// one left behind is dropped.
     running: Cell<bool>,
@@ -163,6 +170,7 @@ loom::thread_local! {
 /// Sets how the next executions on this OS thread are explored.
 pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
     RECORD.with(|r| {
+        r.of_model.set(setting);
         r.setting.set(setting);
         r.prune_after.set(prune_after);
         r.nodes.asked.set(false);
@@ -199,7 +207,25 @@ pub fn begin_again() -> ! {
 
 /// Whether this CPU is, to a lock, one of a virtual machine without paravirtual help.
 pub(crate) fn virtualized() -> bool {
-    cpu() >= setting().virtualized_from
+    match setting().drawn {
+        Some(_) => chance(2),
+        None => cpu() >= setting().virtualized_from,
+    }
+}
+
+/// The next execution, if executions are drawn, is that of this number.
+pub(crate) fn draw_execution(number: u64) {
+    RECORD.with(|r| r.execution.set(number));
+}
+
+/// A number below `bound`, drawn.
+pub(crate) fn below(bound: usize) -> usize {
+    RECORD.with(|r| r.random.below(bound))
+}
+
+/// Whether what happens once in `of` times does, drawn.
+pub(crate) fn chance(of: usize) -> bool {
+    RECORD.with(|r| r.random.chance(of))
 }
 
 /// How often some may be preferred.
@@ -266,7 +292,9 @@ pub(crate) fn begin() {
         Journal::current().clear();
         let new_word = || loom::sync::atomic::AtomicU32::new(0);
         *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
-        let setting = r.setting.get();
+        r.random.begin(r.execution.get());
+        let setting = r.of_model.get().draw(&r.random);
+        r.setting.set(setting);
         r.nodes
             .begin(|cpu| QueueNodes::used(setting.levels_in_use(cpu)));
         r.readers.begin(|_| VisibleReader::default());
@@ -483,6 +511,11 @@ pub(crate) fn number() -> usize {
     }
 }
 
+/// Whether no CPU of this world lacks a queue node.
+pub(crate) fn all_have_nodes() -> bool {
+    setting().without_node.is_none()
+}
+
 /// Whether this modelled thread has a number that a lock can know.
 pub(crate) fn is_numbered() -> bool {
     setting().without_node != Some((cpu(), NoNode::Number))
@@ -506,7 +539,7 @@ pub(crate) fn parked_nodes(cpu: usize) -> &'static QueueNodes<Parking<World<true
 
 /// The visible readers of this execution.
 pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
-    RECORD.with(|r| r.readers.get())
+    RECORD.with(|r| &r.readers.get()[..r.setting.get().visible_readers])
 }
 
 /// The tables of held locks of this execution.
@@ -726,6 +759,9 @@ pub(crate) fn let_time_pass() {
 
 /// Whether a sleep ends at once for no reason; both are explored.
 pub(crate) fn spurious() -> bool {
+    if setting().drawn.is_some() {
+        return chance(3);
+    }
     choose().unwrap_or(false)
 }
 
@@ -816,6 +852,14 @@ pub(crate) fn left_behind() -> Option<&'static str> {
             let waits = table.state.latest() as usize & HELD_LOCKS != 0;
             waits || table.locks.iter().any(|lock| lock.latest() != 0)
         });
-        left.then_some("a CPU is said to hold or await a lock")
+        if left {
+            return Some("a CPU is said to hold or await a lock");
+        }
+        let readers = r.readers.made.borrow();
+        let reads = readers.iter().flatten().any(|reader| {
+            // SAFETY: looked at only.
+            unsafe { reader.lock() }.latest() != 0
+        });
+        reads.then_some("a CPU is said to read a lock")
     })
 }

@@ -135,6 +135,15 @@ const AIM_GROWTH: u64 = 5;
 
 /// Explores the model of a property, as far as the limits allow.
 pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
+    if property.drawn.is_some() {
+        let drawn = explore_drawn(property, limits);
+        // As many as are allowed: there is no end that they could come to.
+        let outcome = match drawn.outcome {
+            Outcome::Cut => Outcome::Holds,
+            outcome => outcome,
+        };
+        return Explored { outcome, ..drawn };
+    }
     let start = Instant::now();
     let left = |executions| Limits {
         executions,
@@ -217,6 +226,9 @@ pub(crate) fn explore_within(
     prune_after: Option<u32>,
     limits: Limits,
 ) -> Explored {
+    if property.drawn.is_some() {
+        return explore_drawn(property, limits);
+    }
     if !property.setting.interrupts {
         return explore_once(property, preemptions, prune_after, limits);
     }
@@ -252,6 +264,46 @@ pub(crate) fn explore_within(
     }
 }
 
+/// Runs the programs of a property that draws them, each in the one order that it draws
+/// too.
+fn explore_drawn(property: &Property, limits: Limits) -> Explored {
+    execution::configure(None, property.setting);
+    let start = Instant::now();
+    let all = property.drawn.unwrap_or(0);
+    let programs = all.min(limits.executions);
+    let mut executions = 0;
+    let mut outcome = if programs < all {
+        Outcome::Cut
+    } else {
+        Outcome::Holds
+    };
+    for program in 0..programs {
+        if start.elapsed() >= limits.duration {
+            outcome = Outcome::Cut;
+            break;
+        }
+        execution::draw_execution(program);
+        let one = Limits {
+            executions: 1,
+            ..limits
+        };
+        executions += 1;
+        if let Outcome::Fails(Failure { message, trace }) = run_once(property, None, one).outcome {
+            outcome = Outcome::Fails(Failure {
+                message: format!("{message} (program {program})"),
+                trace,
+            });
+            break;
+        }
+    }
+    Explored {
+        outcome,
+        preemptions: None,
+        executions,
+        took: start.elapsed(),
+    }
+}
+
 /// The same, with no interrupt or one before one access.
 fn explore_once(
     property: &Property,
@@ -261,6 +313,11 @@ fn explore_once(
 ) -> Explored {
     execution::configure(prune_after, property.setting);
     execution::take_witness();
+    run_once(property, preemptions, limits)
+}
+
+/// The same, as configured.
+fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> Explored {
     let start = Instant::now();
     let mut executions;
     let outcome = loop {

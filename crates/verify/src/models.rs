@@ -15,16 +15,17 @@ use super::locks::{
 };
 use crate::platform::Loom;
 use crate::property::{
-    Property, after_a_failed_try, announced, biased, big_properties, both_sleep, called_back,
-    comes_again_meanwhile, given_up, goes_round_meanwhile, in_order_again_and_again,
-    in_order_within_a_node, interrupted, interrupted_in_queue, interrupted_twice, just_made,
-    last_cpus, lets_others_in, loses_races, many_turns, meanwhile, moves_between_nodes,
-    neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
-    overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, promises,
+    Operations, Property, after_a_failed_try, announced, biased, big_properties, both_sleep,
+    called_back, comes_again_meanwhile, given_up, goes_round_meanwhile, in_order_again_and_again,
+    in_order_within_a_node, interrupted, interrupted_by_another, interrupted_in_queue,
+    interrupted_twice, just_made, last_cpus, lets_others_in, loses_races, many_turns, meanwhile,
+    moves_between_nodes, neighbour_in_interrupt, one_context, one_writer_between,
+    overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head,
+    place_kept, prefers_again, prefers_again_in_queue, prefers_its_node, programs, promises,
     queue_goes_meanwhile, read_write, reader_asks, reader_without_number, readers_at_the_limit,
-    readers_of_each_count, readers_of_one_count, readers_wait, readers_wrap,
-    refused_beside_another, resilient, running_keep_place, short_lived, short_lived_in_one_node,
-    taken_meanwhile, timed, virtualized, without_node, writer_tries,
+    readers_of_each_count, readers_of_one_count, readers_try_behind, readers_wait, readers_wrap,
+    refused_beside_another, resilient, running_keep_place, sent_off_and_called, short_lived,
+    short_lived_in_one_node, taken_meanwhile, timed, virtualized, without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -146,6 +147,9 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     if matches!(name, "cna" | "hmcs" | "c-bo-mcs") {
         all.push(short_lived_in_one_node(lock));
     }
+    if name == "cna" {
+        all.push(prefers_again(lock));
+    }
     if matches!(name, "cna" | "hmcs" | "c-tkt-tkt") {
         all.push(in_order_within_a_node(lock));
     }
@@ -159,11 +163,42 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     if matches!(name, "qspinlock" | "qspinlock-virt" | "qspinlock-pv") {
         all.extend([interrupted_twice(lock), last_cpus(lock)]);
     }
+    if let Some(other) = of_another_kind(name) {
+        all.push(interrupted_by_another(lock, &other));
+    }
+    if matches!(name, "cna" | "hmcs" | "c-bo-mcs" | "c-tkt-tkt") {
+        all.push(prefers_its_node(lock));
+    }
+    all.push(programs(lock, operations(name, lock)));
     for property in &mut all {
         property.orderings_of = property.orderings_of.or(orderings_of(name));
         property.structure_of = structure_of(name);
     }
     all
+}
+
+/// What can be asked of a lock in any program.
+fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
+    let info = lock.info();
+    Operations {
+        reads: info.readers_share,
+        try_read: info.readers_share,
+        downgrade: info.readers_share,
+        timed: info.timeout,
+        fails: name == "rqspinlock",
+        big: info.recursive,
+        // Of the others the count of readers is at its limit.
+        wraps: lock.counts(),
+    }
+}
+
+/// A lock with code of its own that takes the same queue nodes of a CPU.
+fn of_another_kind(name: &str) -> Option<Arc<dyn Subject>> {
+    match name {
+        "qspinlock" => model::<Loom, ROOM>("qspinlock-pv"),
+        "qspinlock-pv" => model::<Loom, ROOM>("qspinlock"),
+        _ => None,
+    }
 }
 
 /// What some locks promise beyond what every lock does, and their `INFO` does
@@ -197,6 +232,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "c-bo-mcs" => vec![short_lived(lock, 2), just_made(lock), lets_others_in(lock)],
         "malthusian" => {
             let mut all = Vec::from(many_turns(lock));
+            all.extend(sent_off_and_called(lock));
             all.extend([
                 called_back(lock),
                 short_lived(lock, 2),
@@ -239,6 +275,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                 overtaking_in_queue(lock),
                 overtaking_in_one_order(lock),
                 passed_over_in_queue(lock),
+                prefers_again_in_queue(lock),
                 meanwhile(lock),
             ]);
             all
@@ -246,8 +283,9 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "mcs-timeout" | "mcs-tp" => {
             let mut all = timed(lock);
             all.extend(given_up(lock));
-            if name == "mcs-tp" {
-                all.extend(running_keep_place(lock));
+            match name {
+                "mcs-tp" => all.extend(running_keep_place(lock)),
+                _ => all.push(place_kept(lock)),
             }
             all
         }
@@ -259,6 +297,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend(announced(lock));
             all.extend([
                 readers_wait(lock),
+                readers_try_behind(lock),
                 reader_asks(lock),
                 readers_at_the_limit(lock),
                 refused_beside_another(lock),
@@ -270,6 +309,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend(announced(lock));
             all.extend([
                 readers_wait(lock),
+                readers_try_behind(lock),
                 reader_asks(lock),
                 one_writer_between(lock),
             ]);
@@ -288,6 +328,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend(announced(lock));
             all.extend([
                 readers_wait(lock),
+                readers_try_behind(lock),
                 reader_asks(lock),
                 readers_of_each_count(lock),
             ]);
@@ -313,14 +354,16 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "bravo" => Some("locks/src/bravo.rs"),
         "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
+        "qspinlock" => Some("locks/src/qspinlock.rs"),
+        "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
         _ => None,
     }
 }
 
 /// The source files whose structure a lock is there to show needed, if it has
-/// another lock inside: that one has a row of its own, and promises more
-/// there. None named: all.
+/// another lock inside, or beside it in a model: that one has a row of its own, and
+/// promises more there. None named: all.
 fn structure_of(name: &str) -> &'static [&'static str] {
     match name {
         "fissile" => &["locks/src/fissile.rs"],
@@ -330,6 +373,8 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
+        "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
+        "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],
         "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
         _ => &[],
     }

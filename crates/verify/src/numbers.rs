@@ -6,6 +6,7 @@
 //! must not disturb each other. A mutant of the code that hands out numbers
 //! must break one of those promises.
 
+use crate::execution;
 use crate::platform::Loom;
 use crate::property::{Property, Shared, promises};
 use crate::subject::subject;
@@ -101,6 +102,35 @@ fn assumed_beside_one() {
     assert!(both.inner.is_taken(0) && both.inner.is_taken(1), "lost");
 }
 
+/// Numbers of two words are taken and given back in any order, by one thread: the lowest
+/// that is free, of those below a bound.
+fn any_order() {
+    const NUMBERS: usize = 64;
+    let numbers = Numbers::<Loom, 2>::default();
+    let mut taken = [false; NUMBERS];
+    execution::set_up(|| {
+        for step in 0..300 {
+            // More are taken than given back at first, and then the other way round.
+            let takes = execution::chance(3) != (step % 150 < 75);
+            if takes {
+                let most = [NUMBERS, 1 + execution::below(NUMBERS)][execution::below(2)];
+                let free = taken.iter().take(most).position(|taken| !taken);
+                assert_eq!(numbers.take(most), free, "not the lowest that is free");
+                free.into_iter().for_each(|number| taken[number] = true);
+            } else {
+                let number = execution::below(NUMBERS);
+                match taken[number] {
+                    true => numbers.give_back(number),
+                    false => numbers.assume(number),
+                }
+                taken[number] = !taken[number];
+            }
+            let asked = execution::below(NUMBERS);
+            assert_eq!(numbers.is_taken(asked), taken[asked], "not that one");
+        }
+    });
+}
+
 /// What the numbers promise.
 pub(crate) fn number_properties() -> Vec<Property> {
     let mut all = promises(&subject::<Loom, OneNumber<Loom>>());
@@ -112,5 +142,6 @@ pub(crate) fn number_properties() -> Vec<Property> {
     all.push(Property::of_files(FILES, "a number assumed", 1, assumed));
     let beside = assumed_beside_one;
     all.push(Property::of_files(FILES, "assumed beside one", 2, beside));
+    all.push(Property::of_files(FILES, "in any order", 1, any_order).drawn(20));
     all
 }

@@ -90,12 +90,12 @@ fn line(lock: &LockResult) -> Option<String> {
         let explored = || {
             lock.properties
                 .iter()
-                .filter(|p| p.checker == Checker::Loom)
+                .filter(|p| p.checker != Checker::Shuttle)
         };
         let drawn = lock
             .properties
             .iter()
-            .filter(|p| p.outcome == Verdict::Passes);
+            .filter(|p| p.checker == Checker::Shuttle && p.outcome == Verdict::Passes);
         let sources: Vec<String> = lock
             .sources
             .iter()

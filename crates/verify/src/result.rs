@@ -26,6 +26,8 @@ pub enum Checker {
     Loom,
     /// Random schedules, sequentially consistent.
     Shuttle,
+    /// Random programs, each in one order.
+    Programs,
 }
 
 /// One promise of one lock.

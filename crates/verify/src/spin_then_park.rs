@@ -4,10 +4,12 @@
 
 use crate::parking::World;
 use crate::platform::Loom;
-use crate::property::{Property, join_all, promises, spawn};
+use crate::property::{Property, join_all, promises, spawn, timed};
 use crate::subject::{Subject, subject};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
-use locklab_locks::{Clh, Info, Mcs, Parking, QSpinlock, RawLock, Ticket};
+use locklab_locks::{
+    Clh, Info, Mcs, McsTimeout, McsTimeoutNode, Parking, QSpinlock, RawLock, Ticket, TimedLock,
+};
 use std::sync::Arc;
 
 /// The name under which the parking lot is verified.
@@ -42,6 +44,17 @@ where
     unsafe fn unlock(&self, ctx: &L::Ctx) {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.unlock(ctx) }
+    }
+}
+
+// SAFETY: that of `L`.
+unsafe impl<L, const HEAVY: bool> TimedLock<Loom> for Parked<L, HEAVY>
+where
+    L: TimedLock<Parking<World<HEAVY>>>,
+{
+    unsafe fn lock_until(&self, ctx: &L::Ctx, deadline: u64) -> bool {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.lock_until(ctx, deadline) }
     }
 }
 
@@ -165,5 +178,16 @@ pub(crate) fn park_properties() -> Vec<Property> {
         &[("reuse", "mcs, no heavy fence")],
     );
     all.extend(writes_wake());
+    // Whose waits are limited, and so no sleep.
+    let gives_up = timed(&crate::subject::timed::<
+        Loom,
+        Parked<McsTimeout<Heavy>, true>,
+    >(McsTimeoutNode::is_idle));
+    let named = |property: &Property| property.name == "gives up at the deadline";
+    all.extend(gives_up.into_iter().filter(named).map(|property| Property {
+        orderings_of: Some("platform/src/parking.rs"),
+        structure_of: &["platform/src/parking.rs"],
+        ..property
+    }));
     all
 }

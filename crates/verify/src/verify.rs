@@ -202,6 +202,7 @@ fn draw(name: &str, options: Options) -> PropertyResult {
 
 fn result(property: &Property, explored: Explored) -> PropertyResult {
     let (outcome, failure) = match explored.outcome {
+        Outcome::Holds if property.drawn.is_some() => (Verdict::Passes, None),
         Outcome::Holds => (Verdict::Holds, None),
         Outcome::Cut => (Verdict::Cut, None),
         Outcome::Fails(failure) => (Verdict::Fails, Some(failure)),
@@ -211,7 +212,10 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
         .unzip();
     PropertyResult {
         name: property.name,
-        checker: Checker::Loom,
+        checker: match property.drawn {
+            Some(_) => Checker::Programs,
+            None => Checker::Loom,
+        },
         threads: property.threads,
         preemptions: explored.preemptions,
         executions: explored.executions,

@@ -51,7 +51,11 @@ pub(crate) fn promises(
     let most = facts.max_cpus.unwrap_or(usize::MAX);
     let mut all = locklab_verify::promises(&lock);
     let numbered = facts.max_cpus.is_some();
-    all.extend(locklab_verify::promises_of_own(&lock, numbered));
+    all.extend(locklab_verify::promises_of_own(
+        &lock,
+        numbered,
+        facts.try_read,
+    ));
     if facts.readers_share {
         all.extend(locklab_verify::promises_of_readers(&lock, facts.try_read));
     }

@@ -2,6 +2,7 @@
 //!
 //! Must never hold what changes within an execution.
 
+use super::{MAX_THREADS, random::Random};
 use locklab_locks::NESTING;
 
 /// Why a CPU has no queue node.
@@ -40,6 +41,19 @@ pub(crate) struct Setting {
     pub(crate) last_cpus: bool,
     /// Whether the CPUs have the greatest numbers that a queue node can be named by.
     pub(crate) last_names: bool,
+    /// For how many CPUs the table of visible readers has an entry.
+    pub(crate) visible_readers: usize,
+    /// Whether each execution draws what it does, and which world it finds.
+    pub(crate) drawn: Option<Drawn>,
+}
+
+/// What a world that is drawn may be for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    /// CPUs may have no number, or no level of queue nodes left.
+    pub(crate) no_node: bool,
+    /// CPUs may have any numbers.
+    pub(crate) any_number: bool,
 }
 
 impl Default for Setting {
@@ -57,11 +71,40 @@ impl Default for Setting {
             migrates: false,
             last_cpus: false,
             last_names: false,
+            visible_readers: MAX_THREADS,
+            drawn: None,
         }
     }
 }
 
 impl Setting {
+    /// One of the worlds that this may be.
+    pub(super) fn draw(self, random: &Random) -> Self {
+        let Some(Drawn {
+            no_node,
+            any_number,
+        }) = self.drawn
+        else {
+            return self;
+        };
+        let no_node = no_node && random.chance(4);
+        let why = match random.below(2) {
+            0 => NoNode::Number,
+            _ => NoNode::Level,
+        };
+        let numbers = if any_number { random.below(4) } else { 0 };
+        Self {
+            numa_nodes: 1 + random.below(2),
+            preferences: 1 + random.below(3) as u32,
+            migrates: random.chance(3),
+            without_node: no_node.then(|| (random.below(MAX_THREADS), why)),
+            last_cpus: numbers == 1,
+            last_names: numbers == 2,
+            visible_readers: MAX_THREADS - random.below(3),
+            ..self
+        }
+    }
+
     /// How many of its levels a CPU uses before a model begins.
     pub(super) fn levels_in_use(&self, cpu: usize) -> u32 {
         match self.without_node {

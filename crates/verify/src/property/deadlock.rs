@@ -28,6 +28,11 @@ fn leave(table: &Table) {
 pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
     let properties = [
         Property::new("same CPU again", 2, lock, same_cpu_again),
+        Property::new("same CPU again, queued", 3, lock, same_cpu_behind_others),
+        Property {
+            aim: 1,
+            ..Property::new("fifo, all may fail", 4, lock, in_order)
+        },
         Property::new("crossed", 2, lock, |lock| crossed(lock, acquires)),
         Property::new("crossed, one unlimited", 2, lock, |lock| {
             crossed(lock, |table| {
@@ -85,6 +90,44 @@ fn same_cpu_again(lock: &Lock) {
         refused();
         leave(table);
     });
+}
+
+/// The same where waiters without limit are before it: behind them it would not look.
+/// In one order of many.
+fn same_cpu_behind_others(lock: &Lock) {
+    let table = Table::new(lock, 3);
+    execution::set_up(|| {
+        table.lock();
+        let others = [1, 2].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
+        assert!(!acquires(table), "a CPU waits for itself");
+        leave(table);
+        join_all(others);
+        table.finish();
+    });
+}
+
+/// First come, first served, by the way in that can fail; the holder lets go at any
+/// time.
+fn in_order(lock: &Lock) {
+    let table = Table::new(lock, 4);
+    let mut others = Vec::new();
+    execution::set_up(|| {
+        table.lock();
+        for cpu in 1..4 {
+            others.push(spawn_until_it_waits(cpu, move || {
+                acquires_for_sure(table);
+                leave(table);
+            }));
+        }
+    });
+    leave(table);
+    join_all(others);
+    assert_eq!(
+        table.entered(),
+        [0, 1, 2, 3],
+        "not first come, first served"
+    );
+    table.finish();
 }
 
 /// Each holds one lock and wants the other's, the first by `acquire`.
@@ -378,7 +421,13 @@ fn table_is_full(lock: &Lock) {
         acquires_for_sure(awaited);
         leave(awaited);
         join(other);
+        // One goes, and the last that had room is still known.
+        leave(tables[1]);
+        assert!(!acquires(tables[HELD_LOCKS - 1]), "a CPU waits for itself");
         for (held, table) in tables.iter().enumerate().rev() {
+            if held == 1 {
+                continue;
+            }
             if held == HELD_LOCKS - 2 {
                 assert!(!acquires(tables[0]), "a CPU waits for itself");
             }

@@ -32,6 +32,9 @@ pub struct Property {
     /// Whether one execution at least must be what it should be
     /// ([`crate::execution::witness`]), where not every one can be.
     pub(crate) needs_witness: bool,
+    /// How many executions are drawn, each with a program of its own; `None`: all that
+    /// the model has are explored.
+    pub(crate) drawn: Option<u64>,
     pub(crate) setting: Setting,
     pub(crate) model: Arc<dyn Fn() + Send + Sync>,
 }
@@ -56,6 +59,7 @@ impl Property {
             structure_of: &[],
             loops_are_code: false,
             needs_witness: false,
+            drawn: None,
             setting: Setting {
                 choices,
                 ..Setting::default()
@@ -79,6 +83,7 @@ impl Property {
             structure_of: files,
             loops_are_code: false,
             needs_witness: false,
+            drawn: None,
             setting: Setting::default(),
             model: Arc::new(model),
         }
@@ -87,6 +92,15 @@ impl Property {
     pub(crate) fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
         setting(&mut self.setting);
         self
+    }
+
+    /// The same, with so many executions drawn and not explored, in a world that is as it
+    /// is in others.
+    pub(crate) fn drawn(self, executions: u64) -> Self {
+        Self {
+            drawn: Some(executions),
+            ..self
+        }
     }
 
     /// The same promise, of a lock whose operations alone are the platform's to

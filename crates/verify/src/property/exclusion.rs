@@ -430,6 +430,43 @@ pub(crate) fn called_back(lock: &Lock) -> Property {
     })
 }
 
+/// Surplus waiters are sent off: those that stay in the queue come before them, then the
+/// one that was sent off last, and the eldest when so many have come before it. In one
+/// order of many, for each bound; the first holder comes again where it is named twice.
+pub(crate) fn sent_off_and_called(lock: &Lock) -> [Property; 3] {
+    let of = |name, bound, expected: &'static [usize]| {
+        let property = Property::new(name, 4, lock, move |lock| {
+            let table = Table::new(lock, 4);
+            execution::set_up(|| {
+                table.lock();
+                let others = [1, 2, 3].map(|cpu| {
+                    spawn_until_it_waits(cpu, move || {
+                        table.lock();
+                        // Until the first holder waits, if it comes again.
+                        let_others_wait(3 * TURNS);
+                        table.enter();
+                        table.unlock();
+                    })
+                });
+                let times = expected.iter().filter(|&&cpu| cpu == 0).count();
+                table.enter();
+                table.unlock();
+                (1..times).for_each(|_| table.section());
+                join_all(others);
+            });
+            let order = table.entered();
+            assert_eq!(order, expected, "the queue and the list change places");
+            table.finish();
+        });
+        property.with(|setting| setting.preferences = bound)
+    };
+    [
+        of("surplus waits", 1_000, &[0, 2, 3, 1]),
+        of("the last first, then the eldest", 3, &[0, 2, 0, 3, 1]),
+        of("the eldest, then the last", 2, &[0, 2, 0, 1, 3]),
+    ]
+}
+
 /// Four come again and again, in one order of many: with all others waiting,
 /// and at other times with few. Queues, lists and counts go through what no
 /// short execution reaches.

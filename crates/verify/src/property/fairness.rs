@@ -270,6 +270,26 @@ pub(crate) fn in_order_within_a_node(lock: &Lock) -> Property {
     property.with(|setting| setting.numa_nodes = 1)
 }
 
+/// A lock that hands over within a NUMA node does so: of three that wait the last is of
+/// the holder's node and comes first, and the others keep their order. In one order of
+/// many.
+pub(crate) fn prefers_its_node(lock: &Lock) -> Property {
+    Property::new("prefers its NUMA node", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        execution::set_up(|| {
+            table.lock();
+            let others = [1, 3, 2].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
+            table.enter();
+            table.unlock();
+            join_all(others);
+        });
+        let order =
+            "the waiter of the holder's NUMA node is not preferred, or others change places";
+        assert_eq!(table.entered(), [0, 2, 1, 3], "{order}");
+        table.finish();
+    })
+}
+
 /// A queue of three forms behind the main thread in as many rounds as leave no level
 /// of a queue node, if each takes one and gives none back, and two more: all are
 /// served in the order in which they came, in each round. The last two come in the
@@ -376,6 +396,106 @@ pub(crate) fn lets_others_in(lock: &Lock) -> Property {
     }
 }
 
+/// A lock that prefers waiters of its holder's NUMA node does so again after a handoff
+/// that its bound has decided, though nobody was passed over: the main thread hands to
+/// thread 2, of its own node, and that to thread 1. Behind thread 1 the main thread and
+/// thread 3 wait, and thread 3 is of its node. In one order.
+pub(crate) fn prefers_again(lock: &Lock) -> Property {
+    Property::new("prefers again", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        execution::set_up(|| {
+            table.lock();
+            let second = spawn_until_it_waits(2, move || {
+                table.lock();
+                execution::await_arrival(3);
+                table.enter();
+                table.unlock();
+            });
+            let first = spawn_until_it_waits(1, move || table.section());
+            let last = spawn(3, move || {
+                execution::await_arrival(0);
+                execution::interrupt_wait(|| execution::arrive(3));
+                table.section();
+            });
+            table.enter();
+            table.unlock();
+            execution::interrupt_wait(|| execution::arrive(0));
+            table.section();
+            join_all([first, second, last]);
+        });
+        let entered = table.entered();
+        assert_eq!(
+            entered,
+            [0, 2, 1, 3, 0],
+            "its own NUMA node is not preferred"
+        );
+        table.finish();
+    })
+}
+
+/// The same where the first waiter is no part of the queue (a pending bit), and who is
+/// the head chooses the next: thread 2 hands to the main thread, of its node, and that to
+/// thread 1, behind which thread 2 and thread 3 wait.
+pub(crate) fn prefers_again_in_queue(lock: &Lock) -> Property {
+    Property::new("prefers again, in the queue", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        let stage = Rc::new(Cell::new(0));
+        let reaches = |number: usize| {
+            let stage = stage.clone();
+            move || stage.set(number)
+        };
+        let awaits = |number: usize| {
+            let stage = stage.clone();
+            move || {
+                while stage.get() < number {
+                    let_others_wait(1);
+                }
+            }
+        };
+        // Acquires, waits, and lets go.
+        let holds = move |until: Box<dyn Fn()>| {
+            table.lock();
+            until();
+            table.enter();
+            table.unlock();
+        };
+        execution::set_up(|| {
+            table.lock();
+            let (main_waits, others_wait, waits) = (awaits(1), awaits(4), reaches(5));
+            let third = spawn_until_it_waits(3, move || {
+                holds(Box::new(main_waits));
+                others_wait();
+                execution::interrupt_wait(waits);
+                table.section();
+            });
+            let (has_it, first_waits, waits) = (reaches(2), awaits(3), reaches(4));
+            let second = spawn_until_it_waits(2, move || {
+                holds(Box::new(move || {
+                    has_it();
+                    first_waits();
+                }));
+                execution::interrupt_wait(waits);
+                table.section();
+            });
+            let (second_has_it, waits) = (awaits(2), reaches(3));
+            let first = spawn(1, move || {
+                second_has_it();
+                execution::interrupt_wait(waits);
+                table.section();
+            });
+            table.enter();
+            table.unlock();
+            execution::interrupt_wait(reaches(1));
+            holds(Box::new(awaits(5)));
+            join_all([first, second, third]);
+        });
+        let entered = table.entered();
+        let expected = [0, 3, 2, 0, 1, 3, 2];
+        assert_eq!(entered, expected, "its own NUMA node is not preferred");
+        table.finish();
+    })
+}
+
 /// A reader that comes when a writer waits, and has said so, does not enter
 /// before it.
 pub(crate) fn readers_wait(lock: &Lock) -> Property {
@@ -397,6 +517,22 @@ pub(crate) fn readers_wait(lock: &Lock) -> Property {
             [1],
             "a reader passes a writer that waits"
         );
+        table.finish();
+    })
+}
+
+/// An attempt to read, likewise, fails.
+pub(crate) fn readers_try_behind(lock: &Lock) -> Property {
+    Property::new("no reader passes by a try", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        table.read();
+        let writer = spawn(1, move || table.section_and_arrive());
+        execution::await_arrival(1);
+        join(spawn(2, move || {
+            assert!(!table.try_read(), "an attempt passes a writer that waits");
+        }));
+        table.read_unlock();
+        join(writer);
         table.finish();
     })
 }

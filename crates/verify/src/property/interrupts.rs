@@ -3,7 +3,7 @@
 use super::definition::{Lock, Property};
 use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
 use crate::execution;
-use locklab_locks::NESTING;
+use locklab_locks::{Fairness, NESTING};
 
 /// Locks for one CPU to take, one inside the interrupt of another.
 fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table] {
@@ -64,30 +64,50 @@ pub(super) fn nesting(lock: &Lock) {
 /// The same with three CPUs, of which two need all their queue nodes, and each
 /// has a neighbour in each queue: in one order of many.
 pub(super) fn nesting_of_three(lock: &Lock) {
+    let levels = match lock.info().fairness {
+        Fairness::Fifo => NESTING,
+        _ => 0,
+    };
+    nest_three(lock, levels);
+}
+
+/// The same; whoever has a queue node at each of the first `levels` keeps its place
+/// there.
+fn nest_three(lock: &Lock, levels: usize) {
     let tables = tables(lock, NESTING + 1, 4);
     let mut others = Vec::new();
     execution::set_up(|| {
         for table in tables {
             table.lock();
         }
-        for cpu in [3, 1, 2] {
-            others.push(spawn(cpu, move || descend(tables)));
-            execution::await_arrival(cpu);
-        }
+        others.push(spawn(3, move || descend(tables)));
+        execution::await_arrival(3);
+        // Not in the order in which they come, which is that of two without a place.
+        others.push(spawn(1, move || {
+            execution::await_arrival(2);
+            descend(tables);
+        }));
+        others.push(spawn(2, move || descend(tables)));
+        execution::await_arrival(1);
         for table in tables.iter().rev() {
             table.enter();
             table.unlock();
         }
         join_all(others);
+        for table in &tables[..levels] {
+            let order = table.entered();
+            assert_eq!(order, [0, 3, 2, 1], "not first come, first served");
+        }
         for table in tables {
             table.finish();
         }
     });
 }
 
-/// The same by CPUs with the greatest numbers: the name of a node has all its bits.
+/// The same by CPUs with the greatest numbers, and of a lock whose CPUs have a node at
+/// each level: the name of a node has all its bits, and each is used.
 pub(crate) fn last_cpus(lock: &Lock) -> Property {
-    let property = Property::new("the last CPUs", 4, lock, nesting_of_three);
+    let property = Property::new("the last CPUs", 4, lock, |lock| nest_three(lock, NESTING));
     property.with(|setting| {
         setting.last_names = true;
         setting.clock = false;
@@ -100,8 +120,20 @@ pub(crate) fn last_cpus(lock: &Lock) -> Property {
 /// What the interrupt does with the queue nodes of its CPU must not be seen
 /// in what was interrupted.
 pub(crate) fn interrupted(lock: &Lock) -> Property {
-    let property = Property::new("interrupted anywhere", 4, lock, |lock| {
-        let tables = tables(lock, 2, 4);
+    interrupted_by("interrupted anywhere", lock, lock)
+}
+
+/// The same where the lock of the interrupt is of another kind, which takes its nodes
+/// from the same CPU.
+pub(crate) fn interrupted_by_another(lock: &Lock, other: &Lock) -> Property {
+    interrupted_by("interrupted, another kind", lock, other)
+}
+
+fn interrupted_by(name: &'static str, lock: &Lock, other: &Lock) -> Property {
+    let other = other.clone();
+    let property = Property::new(name, 4, lock, move |lock| {
+        let tables = Vec::leak([lock, &other].map(|lock| Table::new(lock, 4)).into());
+        let tables: &'static [&'static Table] = tables;
         let mut others = Vec::new();
         execution::set_up(|| {
             for table in tables {

@@ -56,7 +56,7 @@ fn formed_meanwhile(
 /// without a place, and the others must not wait for it to take one.
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     let last = section_that_may_fail(lock);
-    let of = |why, meanwhile, three, queue, in_time| {
+    let of = |why, meanwhile, three, queue, in_time, first| {
         let three = Property::new(three, 3, lock, |lock| {
             super::exclusion::exclusion(lock, 3, 1);
         });
@@ -66,6 +66,11 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
         let in_time = Property::new(in_time, 3, lock, gives_up_without_node);
         let mut all = vec![meanwhile, three, queue];
         all.extend(lock.info().timeout.then_some(in_time));
+        if !lock.info().parks {
+            all.push(Property::new(first, 3, lock, move |lock| {
+                first_waiter_keeps_place(lock, last);
+            }));
+        }
         all.into_iter().map(move |property| {
             property.with(|setting| {
                 setting.without_node = Some((1, why));
@@ -81,6 +86,7 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
         "three, one no number",
         "two queue, one no number",
         "gives up, no number",
+        "first waiter, no number",
     ));
     all.extend(of(
         level,
@@ -88,10 +94,26 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
         "three, one without node",
         "two queue, one no level",
         "gives up, no level",
+        "first waiter, no level",
     ));
     // Of a lock that parks, the first waiter queues too.
     all.retain(|property| !lock.info().parks || !property.setting.interrupts);
     all
+}
+
+/// The first waiter needs no node, and enters before one that comes later and has one.
+/// In one order of many.
+fn first_waiter_keeps_place(lock: &Lock, section: fn(&Table)) {
+    let table = Table::new(lock, 3);
+    execution::set_up(|| {
+        table.lock();
+        let others = [1, 2].map(|cpu| spawn_until_it_waits(cpu, move || section(table)));
+        table.enter();
+        table.unlock();
+        join_all(others);
+    });
+    assert_eq!(table.entered(), [0, 1, 2], "the first waiter has no place");
+    table.finish();
 }
 
 /// A CPU without a node gives up at the deadline, if it can, where it would have to

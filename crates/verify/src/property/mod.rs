@@ -12,6 +12,7 @@ mod exclusion;
 mod fairness;
 mod interrupts;
 mod meanwhile;
+mod programs;
 mod readers;
 mod running;
 mod special;
@@ -37,21 +38,23 @@ use std::sync::Arc;
 
 pub(crate) use exclusion::{
     after_a_failed_try, called_back, goes_round_meanwhile, many_turns, moves_between_nodes,
-    passed_over_in_queue,
+    passed_over_in_queue, sent_off_and_called,
 };
 pub(crate) use fairness::{
     announced, in_order_again_and_again, in_order_within_a_node, lets_others_in,
     one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_while_it_sleeps,
-    readers_wait,
+    prefers_again, prefers_again_in_queue, prefers_its_node, readers_try_behind, readers_wait,
 };
 pub(crate) use interrupts::{
-    interrupted, interrupted_in_queue, interrupted_twice, last_cpus, neighbour_in_interrupt,
+    interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, last_cpus,
+    neighbour_in_interrupt,
 };
 pub(crate) use meanwhile::{
     comes_again_meanwhile, loses_races, meanwhile, queue_goes_meanwhile, taken_meanwhile,
     without_node,
 };
-pub(crate) use running::running_keep_place;
+pub(crate) use programs::{Operations, programs};
+pub(crate) use running::{place_kept, running_keep_place};
 pub(crate) use table::{Shared, join_all, spawn};
 
 /// The promises of lock `L`, the cheapest first.
@@ -67,8 +70,8 @@ pub fn promises_of_readers(lock: &Arc<dyn Subject>, tries: bool) -> Vec<Property
 
 /// What a lock of the user's own promises beyond that, as nobody says of its
 /// counters where they are near their end; `numbered` if it has something for each
-/// CPU, as queue nodes.
-pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property> {
+/// CPU, as queue nodes; `tries` if there is an attempt to read.
+pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool, tries: bool) -> Vec<Property> {
     let mut all = vec![
         Property::new("used before", 2, lock, exclusion::wrap_around),
         Property::new("used before, one tries", 1, lock, |lock| {
@@ -76,6 +79,14 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool) -> Vec<Property>
         }),
     ];
     all.push(loses_races(lock));
+    all.push(programs(
+        lock,
+        Operations {
+            reads: lock.info().readers_share,
+            try_read: lock.info().readers_share && tries,
+            ..Operations::default()
+        },
+    ));
     if numbered {
         all.push(meanwhile(lock));
         let three = interrupts::nesting_of_three;

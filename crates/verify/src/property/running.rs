@@ -51,6 +51,13 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
         .into()
 }
 
+/// Of a lock whose waiters keep their places whether or not they run: so does one that
+/// has given up and comes again.
+pub(crate) fn place_kept(lock: &Lock) -> Property {
+    let kept = Property::new("fifo, place taken up", 3, lock, place_taken_up);
+    kept.with(|setting| setting.clock = false)
+}
+
 /// Thread 1 waits when it first looks in vain, and then thread 2 comes.
 fn in_order(table: &'static Table, expected: &[usize]) {
     table.lock();

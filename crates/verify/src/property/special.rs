@@ -3,7 +3,7 @@
 
 use super::definition::{Lock, Property};
 use super::exclusion::exclusion;
-use super::table::{Table, join, join_all, run, spawn};
+use super::table::{Table, join, join_all, run, spawn, spawn_until_it_waits};
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
 use locklab_locks::platform::Platform;
@@ -98,7 +98,35 @@ pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
             exclusion(lock, 3, 1)
         })
         .with(|setting| setting.virtualized_from = 2),
+        // A CPU of a virtual machine may not run, and so nobody waits for its turn.
+        Property::new("passed, virtualized", 2, lock, |lock| {
+            passed(lock, [0, 0, 1])
+        })
+        .with(from_first),
+        Property::new("not passed, not virtualized", 2, lock, |lock| {
+            passed(lock, [0, 1, 0]);
+        }),
     ]
+}
+
+/// The holder lets go and comes again at once, and another waits: who enters in which
+/// order. In one order of many.
+fn passed(lock: &Lock, expected: [usize; 3]) {
+    let table = Table::new(lock, 2);
+    execution::set_up(|| {
+        table.lock();
+        let waiter = spawn_until_it_waits(1, move || table.section());
+        table.enter();
+        table.unlock();
+        table.section();
+        join(waiter);
+    });
+    assert_eq!(
+        table.entered(),
+        expected,
+        "a waiter has a place, or has none"
+    );
+    table.finish();
 }
 
 /// So does one that waits behind another.
@@ -207,13 +235,16 @@ pub(crate) fn given_up(lock: &Lock) -> Vec<Property> {
     ends.into()
 }
 
-/// While another holds it and does not let go, it gives up.
+/// While another holds it and does not let go, it gives up, and again where it comes
+/// back to the place that it gave up.
 fn gives_up(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock();
     join(spawn(1, move || {
         let own = table.context();
-        assert!(!table.lock_until(&own, 1), "acquires a lock that is held");
+        for _ in 0..2 {
+            assert!(!table.lock_until(&own, 1), "acquires a lock that is held");
+        }
         // Its node may still be in the queue.
         std::mem::forget(own);
     }));

@@ -43,6 +43,24 @@ impl Table {
         Self::around(made, lock.info(), threads)
     }
 
+    /// With a lock of which all is asked that the reference knows: for threads that take
+    /// several in one order, so that nothing is a deadlock, and tell where they wait.
+    pub(super) fn strict(
+        lock: &Lock,
+        threads: usize,
+        about_to_wrap: bool,
+        in_order: bool,
+    ) -> &'static Self {
+        let table = Self::with(lock, threads, about_to_wrap);
+        let interface = Interface {
+            detects_deadlocks: false,
+            overtakes: in_order.then_some(0),
+            ..interface(&table.info)
+        };
+        *table.reference.borrow_mut() = Reference::new(interface, MAX_THREADS);
+        table
+    }
+
     fn around(lock: Box<dyn Instance>, info: Info, threads: usize) -> &'static Self {
         let (address, bytes) = lock.memory();
         execution::owns(None, address, bytes);
@@ -195,6 +213,24 @@ impl Table {
         // SAFETY: the lock has no contexts; the table stays in place.
         let body = || unsafe { self.lock.lock_or_fail() };
         self.call(Call::LockUntil, body, done_if)
+    }
+
+    /// The same, of a lock that does so for the sake of time after `limit` only.
+    pub(super) fn lock_or_fail_within(&self, limit: u64) -> bool {
+        let deadline = execution::time().saturating_add(limit);
+        // SAFETY: as `lock_or_fail`.
+        let body = || unsafe { self.lock.lock_or_fail() };
+        self.call_until(Call::LockUntil, deadline, body, done_if)
+    }
+
+    /// This thread waits where it keeps its place.
+    pub(super) fn keeps_place(&self) {
+        self.reference.borrow_mut().waits(execution::cpu());
+    }
+
+    /// How often this thread holds the lock.
+    pub(super) fn levels(&self) -> u32 {
+        self.reference.borrow().levels(execution::cpu())
     }
 
     /// Says whether the lock is held, as the calling thread, alone, knows.
@@ -387,15 +423,18 @@ const MOST_ACCESSES: u32 = 200;
 
 /// What a lock that says this of itself may answer.
 fn reference(info: &Info) -> Reference {
-    let interface = Interface {
+    Reference::new(interface(info), MAX_THREADS)
+}
+
+fn interface(info: &Info) -> Interface {
+    Interface {
         recursive: info.recursive,
         detects_deadlocks: info.held_locks,
         sequentially_consistent: false,
         accesses: (info.fairness != Fairness::Unfair).then_some(MOST_ACCESSES),
         // Models of their own say who comes after whom.
         overtakes: None,
-    };
-    Reference::new(interface, MAX_THREADS)
+    }
 }
 
 /// A new context, of thread `cpu`.

@@ -55,7 +55,11 @@ pub struct Drawn {
 /// Runs the lock called `name` under `schedules` random schedules, half of
 /// them uniform and half by priorities; `None` if there is no such lock.
 pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
-    let lock = models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?;
+    let lock = match name {
+        // As many turns as there are threads wait at one slot, and next to it.
+        "anderson" => models::model::<Random, 2>(name)?,
+        _ => models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?,
+    };
     let turn: Turn = match name {
         "rw-queued" | "phase-fair" | "bravo" | "rw-per-cpu" => readers_and_writers,
         "tas" | "ttas" | "tas-word" | "ttas-word" | "virt-spin" | "virt-spin-delay"

@@ -14,7 +14,7 @@ pub(super) fn table(locks: &[LockResult]) -> String {
     for lock in locks {
         for property in &lock.properties {
             let bound = match (property.checker, property.preemptions) {
-                (Checker::Shuttle, _) => "-".to_owned(),
+                (Checker::Shuttle | Checker::Programs, _) => "-".to_owned(),
                 (Checker::Loom, None) => "any".to_owned(),
                 (Checker::Loom, Some(most)) => most.to_string(),
             };
