@@ -5,7 +5,7 @@
 //! sleep until another wakes them. They differ in what that costs, and in that no
 //! thread leaves its CPU because it pauses.
 
-use crate::machine::Machine;
+use crate::machine::{BETWEEN_TENTHS, Machine};
 use crate::rng::Rng;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -115,7 +115,7 @@ impl Hypervisor {
         if self.wake_spread <= 1.0 {
             return self.wake;
         }
-        (self.wake as f64 * self.wake_spread.powf((rng.unit() - 0.5) / MIDDLE)) as u64
+        (self.wake as f64 * self.wake_spread.powf((rng.unit() - 0.5) / BETWEEN_TENTHS)) as u64
     }
 
     /// The longest that a ready CPU waits if every other uses its slice.
@@ -131,15 +131,6 @@ impl Hypervisor {
 /// A figure in microseconds as cycles.
 fn cycles(machine: &Machine, key: &str) -> u64 {
     (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64
-}
-
-/// The part of all wake-ups between the quickest and the slowest tenth.
-const MIDDLE: f64 = 0.8;
-
-/// The mean of wake-ups of this spread by their median.
-pub(crate) fn mean_wake(spread: f64) -> f64 {
-    let half = spread.max(1.0).ln() / (2.0 * MIDDLE);
-    if half < 1e-6 { 1.0 } else { half.sinh() / half }
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ impl Machine {
     /// # Errors
     /// If the figures may not have these values.
     pub fn with_wakes(self, mean_us: f64, spread: f64) -> Result<Self, String> {
-        let mean_by_median = crate::hypervisor::mean_wake(spread);
+        let mean_by_median = mean_wake(spread);
         self.with("scheduler.wake_us", mean_us / mean_by_median)?
             .with("scheduler.wake_spread", spread)
     }
@@ -363,4 +363,13 @@ builtin! {
     "xeon-8380-vm",
     "xeon-e5-10c-2s",
     "xeon-e5-2699v4-2s",
+}
+
+/// The part of all wake-ups between the quickest and the slowest tenth.
+pub(crate) const BETWEEN_TENTHS: f64 = 0.8;
+
+/// The mean of wake-ups of this spread by their median.
+fn mean_wake(spread: f64) -> f64 {
+    let half = spread.max(1.0).ln() / (2.0 * BETWEEN_TENTHS);
+    if half < 1e-6 { 1.0 } else { half.sinh() / half }
 }

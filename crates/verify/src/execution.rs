@@ -15,14 +15,12 @@ use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
 use random::Random;
+pub use setting::MAX_THREADS;
 pub(crate) use setting::{Drawn, NoNode, Setting};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-
-/// The most threads that a model may have, loom's own included.
-pub const MAX_THREADS: usize = 4;
 
 /// A thread that has read fruitlessly this often since anything last changed has
 /// seen the newest value of what it waits for: loom gives a yielding thread a

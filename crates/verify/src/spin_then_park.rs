@@ -179,12 +179,17 @@ pub(crate) fn park_properties() -> Vec<Property> {
     );
     all.extend(writes_wake());
     // Whose waits are limited, and so no sleep.
-    let gives_up = timed(&crate::subject::timed::<
+    let limited = timed(&crate::subject::timed::<
         Loom,
         Parked<McsTimeout<Heavy>, true>,
     >(McsTimeoutNode::is_idle));
-    let named = |property: &Property| property.name == "gives up at the deadline";
-    all.extend(gives_up.into_iter().filter(named).map(|property| Property {
+    let named = |property: &Property| {
+        matches!(
+            property.name,
+            "free, no time left" | "gives up at the deadline"
+        )
+    };
+    all.extend(limited.into_iter().filter(named).map(|property| Property {
         orderings_of: Some("platform/src/parking.rs"),
         structure_of: &["platform/src/parking.rs"],
         ..property

@@ -2,8 +2,11 @@
 //!
 //! Must never hold what changes within an execution.
 
-use super::{MAX_THREADS, random::Random};
+use super::random::Random;
 use locklab_locks::NESTING;
+
+/// The most threads that a model may have, loom's own included.
+pub const MAX_THREADS: usize = 4;
 
 /// Why a CPU has no queue node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
