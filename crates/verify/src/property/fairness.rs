@@ -2,7 +2,8 @@
 
 use super::definition::{Lock, Property};
 use super::table::{
-    TURNS, Table, await_entered, join, join_all, let_others_wait, spawn, spawn_until_it_waits,
+    TURNS, Table, await_entered, entered_behind_a_holder, join, join_all, let_others_wait, spawn,
+    spawn_until_it_waits,
 };
 use crate::execution;
 use locklab_locks::{NESTING, Overtakes};
@@ -276,16 +277,10 @@ pub(crate) fn in_order_within_a_node(lock: &Lock) -> Property {
 pub(crate) fn prefers_its_node(lock: &Lock) -> Property {
     Property::new("prefers its NUMA node", 4, lock, |lock| {
         let table = Table::new(lock, 4);
-        execution::set_up(|| {
-            table.lock();
-            let others = [1, 3, 2].map(|cpu| spawn_until_it_waits(cpu, move || table.section()));
-            table.enter();
-            table.unlock();
-            join_all(others);
-        });
+        let entered = entered_behind_a_holder(table, [1, 3, 2], Table::section);
         let order =
             "the waiter of the holder's NUMA node is not preferred, or others change places";
-        assert_eq!(table.entered(), [0, 2, 1, 3], "{order}");
+        assert_eq!(entered, [0, 2, 1, 3], "{order}");
         table.finish();
     })
 }

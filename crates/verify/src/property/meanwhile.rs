@@ -5,7 +5,10 @@
 
 use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
-use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
+use super::table::{
+    TURNS, Table, entered_behind_a_holder, join, join_all, let_others_wait, spawn,
+    spawn_until_it_waits,
+};
 use crate::execution::{self, NoNode, WaitRule};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -105,14 +108,8 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
 /// In one order of many.
 fn first_waiter_keeps_place(lock: &Lock, section: fn(&Table)) {
     let table = Table::new(lock, 3);
-    execution::set_up(|| {
-        table.lock();
-        let others = [1, 2].map(|cpu| spawn_until_it_waits(cpu, move || section(table)));
-        table.enter();
-        table.unlock();
-        join_all(others);
-    });
-    assert_eq!(table.entered(), [0, 1, 2], "the first waiter has no place");
+    let entered = entered_behind_a_holder(table, [1, 2], section);
+    assert_eq!(entered, [0, 1, 2], "the first waiter has no place");
     table.finish();
 }
 

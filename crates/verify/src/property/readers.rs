@@ -348,7 +348,7 @@ pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
     })
 }
 
-/// A reader too many is told so, and does not wait.
+/// A reader beyond the limit panics with the documented message, and does not wait.
 fn refused(table: &Table) {
     let refused = catch_unwind(AssertUnwindSafe(|| table.read()));
     let why = refused.expect_err("a reader too many is admitted");

@@ -542,6 +542,23 @@ pub(super) fn spawn_until_it_waits(
     thread
 }
 
+/// These CPUs wait behind a holder, one after the other, until it lets go: who has
+/// entered, in order. In one order of many.
+pub(super) fn entered_behind_a_holder<const WAITERS: usize>(
+    table: &'static Table,
+    cpus: [usize; WAITERS],
+    section: fn(&Table),
+) -> Vec<usize> {
+    execution::set_up(|| {
+        table.lock();
+        let others = cpus.map(|cpu| spawn_until_it_waits(cpu, move || section(table)));
+        table.enter();
+        table.unlock();
+        join_all(others);
+    });
+    table.entered()
+}
+
 /// While a model is set up, waits until so many have been inside.
 pub(super) fn await_entered(table: &Table, entered: usize) {
     /// Turns enough for three waiters to enter and leave.
