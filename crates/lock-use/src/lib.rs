@@ -1,0 +1,17 @@
+//! Who waited for which lock, and where.
+//!
+//! Whoever observes locks (a recording of a program, the interposer's profile, a kernel's
+//! tracepoints) fills a [`LockUse`]; reports show it by [`LockUse::table`] and
+//! [`Counts::json`], so that the same figures have the same names everywhere.
+//!
+//! Times are in nanoseconds. What an observer did not see is `None`, and has no column.
+//!
+//! No I/O. It must never decide what to do about a lock.
+
+mod counts;
+mod lock_use;
+mod times;
+
+pub use counts::Counts;
+pub use lock_use::{LockUse, Used};
+pub use times::{NOTHING_TO_GAIN, Times};

@@ -1,0 +1,281 @@
+//! The table: locks, and the call sites at which they were acquired.
+
+use crate::counts::Counts;
+use crate::times::Times;
+use locklab_document::number::{percent, short, time};
+use locklab_document::{Column, ColumnGroup, Section, Table};
+
+/// The longest name that has a column; with a longer one names are listed below.
+const NAME_IN_TABLE: usize = 24;
+
+/// A lock, a group of locks of one name, or a call site.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Used {
+    /// Its name in every report.
+    pub name: String,
+    /// What kind of lock it is, where there are several: `mutex`, `SPIN`.
+    pub kind: Option<String>,
+    /// Number of locks of that name; 0 of a call site.
+    pub locks: u64,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// Who waited for which lock, and where.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LockUse {
+    /// What threads did, all together.
+    pub times: Times,
+    /// The locks, by name; the one that was waited for the longest first.
+    pub locks: Vec<Used>,
+    /// The call sites that acquired them, in the same order.
+    pub sites: Vec<Used>,
+}
+
+impl LockUse {
+    /// Returns the locks and sites in order, with those of one name and kind in one row.
+    #[must_use]
+    pub fn new(times: Times, locks: Vec<Used>, sites: Vec<Used>) -> Self {
+        Self {
+            times,
+            locks: grouped(locks),
+            sites: grouped(sites),
+        }
+    }
+
+    /// Returns the section of the first `most` rows, with their names.
+    #[must_use]
+    pub fn section(heading: &str, rows: &[Used], most: usize) -> Section {
+        let fits = |row: &Used| row.name.chars().count() <= NAME_IN_TABLE;
+        let shown = &rows[..rows.len().min(most)];
+        let table = Self::table(rows, most);
+        let section = Section::new(heading).with(locklab_document::Part::Table(table));
+        if shown.iter().all(fits) {
+            return section;
+        }
+        let names = shown.iter().enumerate();
+        let names = names.map(|(number, row)| format!("#{} {}", number + 1, row.name));
+        section.items(names.collect())
+    }
+
+    /// Returns the table of the first `most` rows; shares are of the waiting of all. A
+    /// column that nobody could fill is left out; names that are too long are numbers.
+    #[must_use]
+    pub fn table(rows: &[Used], most: usize) -> Table {
+        let all: f64 = rows.iter().filter_map(|row| row.counts.waited_ns).sum();
+        let shown = &rows[..rows.len().min(most)];
+        let has = |what: fn(&Used) -> bool| shown.iter().any(what);
+        let width = shown.iter().map(|row| row.name.chars().count()).max();
+        let named = width.is_some_and(|width| width <= NAME_IN_TABLE);
+        let mut table = Columns::default();
+        match named {
+            true => table.add(
+                "",
+                Column::words("lock", width.unwrap_or(4).max(4)),
+                |_, row| row.name.clone(),
+            ),
+            false => table.add("", Column::new("#", 3), |number, _| {
+                format!("{}", number + 1)
+            }),
+        }
+        if has(|row| row.kind.is_some()) {
+            table.add("", Column::words("kind", 8), |_, row| {
+                row.kind.clone().unwrap_or_default()
+            });
+        }
+        if has(|row| row.locks > 1) {
+            table.add("", Column::new("locks", 5), |_, row| {
+                short(row.locks as f64)
+            });
+        }
+        if has(|row| row.counts.acquired.is_some()) {
+            table.add("", Column::new("acquired", 8), |_, row| {
+                or_dash(row.counts.acquired.map(|number| number as f64), short)
+            });
+        }
+        table.add("", Column::new("contended", 9), |_, row| {
+            short(row.counts.contended as f64)
+        });
+        if has(|row| row.counts.waited_ns.is_some()) {
+            table.add("waited", Column::new("of all", 7), move |_, row| {
+                let share = row
+                    .counts
+                    .waited_ns
+                    .filter(|_| all > 0.0)
+                    .map(|ns| ns / all);
+                or_dash(share, |share| format!("{} %", percent(100.0 * share)))
+            });
+            table.add("waited", Column::new("mean", 7), |_, row| {
+                mean(row.counts.waited_ns, row.counts.contended)
+            });
+        }
+        if has(|row| row.counts.longest_ns.is_some()) {
+            table.add("waited", Column::new("longest", 7), |_, row| {
+                or_dash(row.counts.longest_ns, time)
+            });
+        }
+        if has(|row| row.counts.held_ns.is_some()) {
+            table.add("held", Column::new("mean", 7), |_, row| {
+                mean(row.counts.held_ns, row.counts.acquired.unwrap_or(0))
+            });
+        }
+        table.of(shown)
+    }
+}
+
+/// Rows of one name and kind as one, the most waited for first.
+fn grouped(rows: Vec<Used>) -> Vec<Used> {
+    let mut grouped: Vec<Used> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for row in rows {
+        let key = (row.name.clone(), row.kind.clone());
+        let place = *places.entry(key).or_insert(grouped.len());
+        match grouped.get_mut(place) {
+            Some(group) => {
+                group.locks += row.locks;
+                group.counts.add(&row.counts);
+            }
+            None => grouped.push(row),
+        }
+    }
+    grouped.sort_by(|one, two| {
+        let heat = two.counts.heat().partial_cmp(&one.counts.heat());
+        // Alike between runs where two are as hot.
+        heat.unwrap_or(std::cmp::Ordering::Equal)
+            .then_with(|| one.name.cmp(&two.name))
+    });
+    grouped
+}
+
+fn or_dash(value: Option<f64>, words: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "-".into(), words)
+}
+
+fn mean(sum: Option<f64>, count: u64) -> String {
+    or_dash(sum.filter(|_| count > 0), |sum| time(sum / count as f64))
+}
+
+/// What fills a column, from the row and its place.
+type Fill = Box<dyn Fn(usize, &Used) -> String>;
+
+/// The columns of a table while they are chosen.
+#[derive(Default)]
+struct Columns(Vec<(&'static str, Column, Fill)>);
+
+impl Columns {
+    fn add(
+        &mut self,
+        group: &'static str,
+        column: Column,
+        fill: impl Fn(usize, &Used) -> String + 'static,
+    ) {
+        self.0.push((group, column, Box::new(fill)));
+    }
+
+    fn of(self, rows: &[Used]) -> Table {
+        let fill = |(place, row): (usize, &Used)| {
+            let cells = self.0.iter().map(|(_, _, fill)| fill(place, row));
+            cells.collect()
+        };
+        let rows = rows.iter().enumerate().map(fill).collect();
+        let mut groups: Vec<ColumnGroup> = Vec::new();
+        for (title, column, _) in self.0 {
+            match groups.last_mut() {
+                Some(last) if last.title == title => last.columns.push(column),
+                _ => groups.push(ColumnGroup::new(title, vec![column])),
+            }
+        }
+        Table { groups, rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_document::render;
+
+    fn used(name: &str, waited: f64, contended: u64) -> Used {
+        Used {
+            name: name.into(),
+            locks: 1,
+            counts: Counts {
+                acquired: Some(1000),
+                contended,
+                waited_ns: Some(waited),
+                longest_ns: None,
+                held_ns: Some(5e5),
+            },
+            ..Used::default()
+        }
+    }
+
+    #[test]
+    fn locks_of_one_name_are_one_row_and_the_most_waited_for_is_first() {
+        let rows = vec![
+            used("cold", 0.0, 0),
+            used("shard[ ]", 1e6, 10),
+            used("shard[ ]", 2e6, 20),
+        ];
+        let table = LockUse::new(Times::default(), rows, Vec::new());
+        let [first, second] = &table.locks[..] else {
+            panic!("{table:?}");
+        };
+        assert_eq!((first.locks, first.counts.contended), (2, 30));
+        assert_eq!(second.name, "cold");
+        let text = render::table(&LockUse::table(&table.locks, 5));
+        for words in ["shard[ ]", "100 %", "100 µs", "500 ns"] {
+            assert!(text.contains(words), "no {words}:\n{text}");
+        }
+        assert!(
+            !text.contains("kind") && !text.contains("longest"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_was_not_seen_has_no_column_and_no_key() {
+        let wait = Used {
+            counts: Counts {
+                contended: 3,
+                waited_ns: Some(6e3),
+                ..Counts::default()
+            },
+            ..Used::default()
+        };
+        let text = render::table(&LockUse::table(std::slice::from_ref(&wait), 5));
+        assert!(
+            !text.contains("acquired") && !text.contains("held"),
+            "{text}"
+        );
+        let json = wait.counts.json();
+        assert_eq!(json["contended"], 3);
+        assert!(json.get("acquired").is_none(), "{json}");
+        // Of a sum of both nothing more is known than of either.
+        let mut sum = used("a", 1e3, 1).counts;
+        sum.add(&wait.counts);
+        assert_eq!((sum.acquired, sum.contended), (None, 4));
+    }
+
+    #[test]
+    fn long_names_stand_below_the_table() {
+        let long = "A::very_long_name_of_a_function file.cc:10 (server)";
+        let rows = [used(long, 1.0, 1)];
+        let section = LockUse::section("Locks", &rows, 5);
+        assert_eq!(section.parts.len(), 2);
+        let table = render::table(&LockUse::table(&rows, 5));
+        assert!(!table.contains(long), "{table}");
+    }
+
+    #[test]
+    fn the_share_is_of_the_time_in_which_threads_had_work() {
+        let times = Times {
+            lived_ns: 200.0,
+            idle_ns: 100.0,
+            waited_ns: 40.0,
+            woke_ns: 10.0,
+        };
+        assert_eq!(times.share(), 0.5);
+        assert!(times.is_worth_a_try());
+        assert_eq!(Times::default().share(), 0.0);
+    }
+}
