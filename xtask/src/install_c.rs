@@ -23,7 +23,7 @@ pub(crate) fn install(prefix: &Path) -> ExitCode {
     }
 }
 
-/// As `crates/capi/build.rs` names the library: by what is compatible.
+/// As `crates/locks/capi/build.rs` names the library: by what is compatible.
 fn soname() -> String {
     let mut parts = VERSION.split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -62,7 +62,7 @@ fn copy(prefix: &Path) -> io::Result<()> {
     link(&format!("liblocklab_c.so.{VERSION}"), &lib.join(soname()))?;
     link(&soname(), &lib.join("liblocklab_c.so"))?;
     for header in ["locklab.h", "locklab_inline.h", "locklab.hpp"] {
-        let from = root.join("crates/capi/include").join(header);
+        let from = root.join("crates/locks/capi/include").join(header);
         fs::copy(from, prefix.join("include").join(header))?;
     }
     let pc = format!(

@@ -254,23 +254,47 @@ mod tests {
         opening.any(|language| ["", "rust", "no_run", "should_panic"].contains(&language))
     }
 
-    /// The table of crates in CONTRIBUTING.md has all of them, each below what it
-    /// uses.
+    /// The workspace.
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("a root")
+    }
+
+    /// The folders of all crates in `crates`, each `crates/FOLDER/NAME`.
+    fn crates() -> Vec<String> {
+        let below = |folder: &str| -> Vec<String> {
+            let entries = fs::read_dir(root().join(folder)).expect("a folder");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            names
+                .map(|name| format!("{folder}/{}", name.to_string_lossy()))
+                .collect()
+        };
+        below("crates").iter().flat_map(|f| below(f)).collect()
+    }
+
+    /// The tables of crates in CONTRIBUTING.md have all of them, folder by folder,
+    /// each below what it uses. So a folder, too, uses only those above it.
     #[test]
     fn no_crate_uses_one_below_it() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("a root");
-        let table = fs::read_to_string(root.join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
-        let rows = table.lines().filter_map(|l| l.strip_prefix("| `crates/"));
-        let order: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-        for entry in fs::read_dir(root.join("crates")).expect("crates") {
-            let name = entry.expect("an entry").file_name();
-            let name = name.to_string_lossy();
-            assert!(order.contains(&&*name), "{name} is not in CONTRIBUTING.md");
+        let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
+        let rows = text.lines().filter_map(|l| l.strip_prefix("| `"));
+        let paths = rows.filter_map(|row| row.split('`').next());
+        let order: Vec<&str> = paths.filter(|path| path.starts_with("crates/")).collect();
+        for path in crates() {
+            assert!(order.contains(&&*path), "{path} is not in CONTRIBUTING.md");
         }
-        for (place, name) in order.iter().enumerate() {
-            let manifest = root.join("crates").join(name).join("Cargo.toml");
+        let (mut folders, names): (Vec<&str>, Vec<&str>) = order
+            .iter()
+            .map(|path| path.rsplit_once('/').expect("a folder"))
+            .unzip();
+        folders.dedup();
+        for folder in &folders {
+            let runs = folders.iter().filter(|other| *other == folder).count();
+            assert_eq!(runs, 1, "{folder} stands in two places of CONTRIBUTING.md");
+        }
+        for (place, path) in order.iter().enumerate() {
+            let manifest = root().join(path).join("Cargo.toml");
             let manifest = fs::read_to_string(&manifest).expect("a manifest");
             let after = manifest
                 .split_once("\n[dependencies]\n")
@@ -278,7 +302,7 @@ mod tests {
             let uses = after.split("\n[").next().unwrap_or("").lines();
             for used in uses.filter_map(|line| line.strip_prefix("locklab-")) {
                 let used = used.split(['.', ' ']).next().unwrap_or(used);
-                assert!(order[..place].contains(&used), "{name} uses {used}");
+                assert!(names[..place].contains(&used), "{path} uses {used}");
             }
         }
     }
@@ -287,13 +311,11 @@ mod tests {
     /// do not survive every system.
     #[test]
     fn every_crate_has_the_files_of_its_licence() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("a root");
-        let below = |folder| fs::read_dir(root.join(folder)).expect("a folder");
-        let below = ["crates", "benches"].into_iter().flat_map(below);
-        let below = below.map(|entry| entry.expect("an entry").path());
-        for folder in below.chain(["packaging", "xtask"].map(|name| root.join(name))) {
+        let benches = fs::read_dir(root().join("benches")).expect("a folder");
+        let benches = benches.map(|entry| entry.expect("an entry").path());
+        let beside = ["locklab", "packaging", "xtask"].map(|name| root().join(name));
+        let crates = crates().into_iter().map(|path| root().join(path));
+        for folder in crates.chain(benches).chain(beside) {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
             let name = folder.display();
             let mut lines = manifest.lines();
@@ -311,8 +333,8 @@ mod tests {
                 let kind = fs::symlink_metadata(&ours).map(|m| m.is_file());
                 assert_eq!(kind.ok(), Some(true), "{name}: no file {file}");
                 let all = match *file {
-                    "LICENSE-GPL-2.0" => root.join("crates/kernel").join(file),
-                    file => root.join(file),
+                    "LICENSE-GPL-2.0" => root().join("crates/kernels/kernel").join(file),
+                    file => root().join(file),
                 };
                 assert!(
                     fs::read(&ours).ok() == fs::read(all).ok(),
@@ -327,15 +349,10 @@ mod tests {
     /// seconds to build. A test that is added later must run all the same.
     #[test]
     fn no_test_is_left_out() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("a root");
         let mut left_out = 0;
-        for entry in fs::read_dir(root.join("crates")).expect("crates") {
-            let crate_root = entry.expect("an entry").path();
-            let Ok(manifest) = fs::read_to_string(crate_root.join("Cargo.toml")) else {
-                continue;
-            };
+        for path in crates().into_iter().chain(["locklab".to_owned()]) {
+            let crate_root = root().join(path);
+            let manifest = fs::read_to_string(crate_root.join("Cargo.toml")).expect("a manifest");
             let (lib, bin) = match manifest.split_once("[[bin]]") {
                 Some((_, bin)) => ("", bin),
                 None => (manifest.as_str(), ""),

@@ -171,14 +171,14 @@ mod tests {
     fn a_program_of_tests_is_found_among_what_is_built() {
         let message = |test, executable| {
             format!(
-                r#"{{"reason":"compiler-artifact","manifest_path":"/l/crates/sim/Cargo.toml",
-                "target":{{"src_path":"/l/crates/sim/tests/oracle.rs"}},
+                r#"{{"reason":"compiler-artifact","manifest_path":"/l/crates/measure/sim/Cargo.toml",
+                "target":{{"src_path":"/l/crates/measure/sim/tests/oracle.rs"}},
                 "profile":{{"test":{test}}},"executable":{executable}}}"#
             )
         };
         let found = program(&message(true, r#""/l/target/debug/deps/oracle-1""#)).expect("one");
         assert_eq!(found.name, "sim tests/oracle.rs");
-        assert_eq!(found.folder, Path::new("/l/crates/sim"));
+        assert_eq!(found.folder, Path::new("/l/crates/measure/sim"));
         assert!(program(&message(false, r#""/l/target/debug/sim""#)).is_none());
         assert!(program(&message(true, "null")).is_none());
         assert!(program(r#"{"reason":"build-finished"}"#).is_none());

@@ -294,9 +294,14 @@ fn circle(imports: &Imports, module: &str) -> Option<String> {
 fn no_module_is_in_a_circle_but_those_that_are_known() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = BTreeMap::new();
-    let folders = std::fs::read_dir(workspace.join("crates")).unwrap();
-    let folders = folders.map(|entry| entry.unwrap().path());
-    for folder in folders.chain([workspace.join("xtask"), workspace.join("packaging")]) {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let crates = below(&workspace.join("crates"));
+    let crates = crates.iter().flat_map(|folder| below(folder));
+    let beside = ["locklab", "xtask", "packaging"].map(|name| workspace.join(name));
+    for folder in crates.chain(beside) {
         for root in ["src/lib.rs", "src/main.rs"] {
             let root = folder.join(root);
             if root.exists() {

@@ -154,7 +154,7 @@ fn what_a_recipe_says_of_a_file_is_in_it() {
 /// its line in `builtin!`.
 #[test]
 fn every_file_of_a_machine_ships() {
-    let text = std::fs::read_to_string(root().join("crates/sim/src/machine.rs")).unwrap();
+    let text = std::fs::read_to_string(root().join("crates/measure/sim/src/machine.rs")).unwrap();
     let (_, list) = text.rsplit_once("builtin!").unwrap();
     let machines: Vec<String> = files()
         .into_iter()

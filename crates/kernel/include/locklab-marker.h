@@ -1,1 +1,0 @@
-../../icache/include/locklab-marker.h

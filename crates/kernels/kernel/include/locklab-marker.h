@@ -1,0 +1,1 @@
+../../../code/icache/include/locklab-marker.h

@@ -1,0 +1,69 @@
+//! What docs/simulator.md says of the validation is what the simulator gives.
+//!
+//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-sim-instrument --test docs --
+//! --ignored` renews it; read the diff, and the prose around it.
+
+use locklab_document::render::{Colour, text};
+use locklab_published::{EXPERIMENTS, Question, Reproduction, Validation, reproduce};
+use locklab_sim_instrument::published::scores;
+use std::path::Path;
+use std::sync::LazyLock;
+
+const BEFORE: &str = "<!-- What `locklab reproduce --all` prints. -->\n```\n";
+const AFTER: &str = "```\n";
+
+static REPORTS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
+    let reproduced = |(name, ..): &(&str, _, _)| reproduce(name, 1, 2, |_, _| {}).unwrap();
+    EXPERIMENTS.iter().map(reproduced).collect()
+});
+
+#[test]
+#[ignore = "simulates every published experiment: cargo xtask test --thorough"]
+fn the_scores_in_the_docs_are_those_of_today() {
+    let printed = text(&scores(&REPORTS), Colour::Plain);
+    // What is listed after the scores changes with every figure.
+    let (printed, _) = printed.split_once("\nMisses: ").unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/simulator.md");
+    let docs = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = docs.split_once(BEFORE).unwrap();
+    let (written, after) = rest.split_once(AFTER).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, [before, BEFORE, printed, AFTER, after].concat()).unwrap();
+    } else {
+        assert_eq!(written, printed);
+    }
+}
+
+#[test]
+#[ignore = "simulates every published experiment: cargo xtask test --thorough"]
+fn the_counts_that_reports_quote_are_those_of_today() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../reference/validation.toml");
+    let written = std::fs::read_to_string(&path).unwrap();
+    let comment = written.lines().take_while(|line| line.starts_with('#'));
+    let comment: String = comment.map(|line| format!("{line}\n")).collect();
+    let counted: String = Question::ALL
+        .iter()
+        .map(|&question| {
+            let Validation { printed, right } = Validation::count(question, &REPORTS);
+            format!(
+                "{} = {{ printed = {printed}, right = {right} }}\n",
+                question.key()
+            )
+        })
+        .collect();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, comment + &counted).unwrap();
+    } else {
+        assert_eq!(written, comment + &counted);
+    }
+}
+
+#[test]
+#[ignore = "simulates every published experiment: cargo xtask test --thorough"]
+fn whatever_is_missed_names_what_would_settle_it() {
+    let silent = REPORTS
+        .iter()
+        .filter(|report| report.settled_by.is_none() && !report.misses().is_empty());
+    let silent: Vec<_> = silent.map(|report| &report.name).collect();
+    assert!(silent.is_empty(), "{silent:?} have no `settled_by`");
+}

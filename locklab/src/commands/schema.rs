@@ -1,0 +1,114 @@
+//! `locklab schema`: JSON schemas, for editors and for programs that read
+//! results.
+
+use super::matrix::MatrixSettings;
+use super::rank::RankSettings;
+use crate::output::print;
+use clap::{Args, ValueEnum};
+use locklab_host::error::Error;
+use schemars::SchemaGenerator;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// `locklab schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The kind of document [default: both, as one object]
+    #[arg(value_enum)]
+    pub of: Option<SchemaOf>,
+}
+
+/// The documents that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// Experiment files, as `locklab compare` and `locklab sweep` read them
+    Experiment,
+    /// Results that comparing commands write with --json
+    Results,
+}
+
+/// Prints a schema.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
+    let results = locklab_lab::report::results::schema;
+    let schema = match args.of {
+        Some(SchemaOf::Experiment) => experiment(),
+        Some(SchemaOf::Results) => results(),
+        None => json!({ "experiment": experiment(), "results": results() }),
+    };
+    print(&format!("{schema:#}\n"))
+}
+
+/// The schema of experiment files of every kind.
+fn experiment() -> Value {
+    let mut generator = SchemaGenerator::default();
+    let kinds = [
+        generator.subschema_for::<MatrixSettings>(),
+        generator.subschema_for::<RankSettings>(),
+        generator.subschema_for::<locklab_programs::Settings>(),
+        generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
+        generator.subschema_for::<locklab_published::Experiment>(),
+        generator.subschema_for::<locklab_sweep::SweepFile>(),
+    ];
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Experiment file of Locklab",
+        "description": "TOML; 'kind' says what is compared, and so which settings there are.",
+        "oneOf": kinds,
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn as_json(text: &str) -> Value {
+        let table: toml::Table = toml::from_str(text).unwrap();
+        serde_json::to_value(table).unwrap()
+    }
+
+    #[test]
+    fn every_experiment_file_is_as_the_schema_says() {
+        let validator = jsonschema::validator_for(&experiment()).unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+        let mut files = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|e| e != "toml") {
+                continue;
+            }
+            let file = as_json(&std::fs::read_to_string(&path).unwrap());
+            let errors: Vec<String> = validator
+                .iter_errors(&file)
+                .map(|e| e.to_string())
+                .collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+            files += 1;
+        }
+        assert!(files > 5);
+        assert!(validator.is_valid(&as_json(locklab_programs::settings::EXAMPLE)));
+        let matrix = "kind = 'matrix'\nbaseline = 'ticket'\nexperiment = 'mcs'\nthreads = [1, 2]";
+        assert!(validator.is_valid(&as_json(matrix)));
+        let rank = "kind = 'rank'\ncandidates = ['ticket', 'mcs']\nneeds = ['fifo']\nreads = 9";
+        assert!(validator.is_valid(&as_json(rank)));
+    }
+
+    #[test]
+    fn what_a_file_may_not_say_is_refused() {
+        let validator = jsonschema::validator_for(&experiment()).unwrap();
+        for text in [
+            "pairs = 8",
+            "kind = 'lock'",
+            "kind = 'compare'\npears = 8",
+            "kind = 'compare'\npairs = 'many'",
+            "kind = 'compare'\ncounters = 'all'",
+            "kind = 'matrix'\nbaseline = 'ticket'",
+        ] {
+            assert!(!validator.is_valid(&as_json(text)), "{text}");
+        }
+    }
+}

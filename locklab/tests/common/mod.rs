@@ -1,0 +1,5 @@
+//! What tests of several files need.
+
+pub(crate) mod cluster;
+#[path = "../../../crates/measure/lab/tests/common/golden.rs"]
+pub(crate) mod golden;
