@@ -1,4 +1,4 @@
-//! Holds the book (`docs/`) and the README to the command.
+//! Holds the book (`docs/`), the results and the README to the command.
 //!
 //! A fenced block marked `console` is what a reader types and sees. Each of
 //! its lines that starts with `$ locklab` must be a command line that the
@@ -26,10 +26,12 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Every page, with its text.
+/// Returns every page of the book and of the results, with its text.
 fn pages() -> Vec<(PathBuf, String)> {
-    let chapters = std::fs::read_dir(root().join("docs")).unwrap();
-    let mut pages: Vec<_> = chapters
+    let folders = ["docs", "results"].map(|folder| root().join(folder));
+    let mut pages: Vec<_> = folders
+        .into_iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "md"))
         .chain(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root().join(page)))
@@ -55,7 +57,8 @@ struct Typed {
 fn typed() -> Vec<Typed> {
     let mut found = Vec::new();
     for (page, text) in pages() {
-        let page = page.file_name().unwrap().to_string_lossy().into_owned();
+        let page = page.strip_prefix(root()).unwrap();
+        let page = page.to_string_lossy().into_owned();
         let mut console = false;
         for event in events(&text) {
             match event {
@@ -215,19 +218,14 @@ fn of_today(piece: &str, printed: &str) -> Option<String> {
 
 /// Puts a part of a page in the place of another.
 fn put(page: &str, old: &str, new: &str) {
-    let in_docs = root().join("docs").join(page);
-    let path = if in_docs.is_file() {
-        in_docs
-    } else {
-        root().join(page)
-    };
+    let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replacen(old, new, 1)).unwrap();
 }
 
 /// The two programs of the book's footprint, from the files that it shows.
 fn compile_what_the_book_compares(folder: &Path) -> bool {
-    let text = std::fs::read_to_string(root().join("docs/tour.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/footprint.md")).unwrap();
     let mut is_c = false;
     let mut sources = Vec::new();
     for event in events(&text) {
@@ -241,7 +239,7 @@ fn compile_what_the_book_compares(folder: &Path) -> bool {
         }
     }
     let [source] = &sources[..] else {
-        panic!("the tour shows one C file, not {}", sources.len());
+        panic!("the page shows one C file, not {}", sources.len());
     };
     std::fs::write(folder.join("unlock.c"), source).unwrap();
     ["never", "always"].iter().all(|inline| {
@@ -254,24 +252,36 @@ fn compile_what_the_book_compares(folder: &Path) -> bool {
     })
 }
 
-/// What the README says of the simulator is what the chapter on it says.
+/// The README and the chapter have the scores of the results.
 #[test]
-fn the_readme_has_the_scores_of_the_chapter() {
-    let chapter = std::fs::read_to_string(root().join("docs/simulator.md")).unwrap();
+fn the_readme_has_the_scores_of_the_results() {
+    let results = std::fs::read_to_string(root().join("results/simulator.md")).unwrap();
     // Informing figures come first, then those that only evaluate.
-    let mut lines = chapter.lines().rev();
+    let mut lines = results.lines().rev();
     let row = lines.find(|line| line.starts_with("all figures")).unwrap();
     let row: Vec<&str> = row.split_whitespace().collect();
     let ["all", "figures", _, direction, "%", factor, ..] = row[..] else {
         panic!("the scores have other columns: {row:?}");
     };
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let words: Vec<&str> = readme.split_whitespace().collect();
-    let words = words.join(" ");
-    let sentence = format!("the direction of {direction} % of the published figures");
-    assert!(words.contains(&sentence), "not in README.md: {sentence}");
-    let sentence = format!("a median error of a factor of {factor}");
-    assert!(words.contains(&sentence), "not in README.md: {sentence}");
+    let words = |page: &str| {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (readme, chapter) = (words("README.md"), words("docs/simulator.md"));
+    for (page, sentence) in [
+        (
+            &readme,
+            format!("the direction of {direction} % of the published figures"),
+        ),
+        (&readme, format!("a median error of a factor of {factor}")),
+        (
+            &chapter,
+            format!("direction is right in {direction} % of the published figures"),
+        ),
+        (&chapter, format!("with a median factor of {factor}")),
+    ] {
+        assert!(page.contains(&sentence), "not in the page: {sentence}");
+    }
 }
 
 /// The README is read in a few minutes, and the chapter on the model checker is
@@ -404,7 +414,7 @@ fn every_relative_link_leads_somewhere() {
 /// A miss of the simulator that no experiment could settle would be an excuse.
 #[test]
 fn each_miss_of_the_simulator_names_what_would_settle_it() {
-    let chapter = std::fs::read_to_string(root().join("docs/simulator.md")).unwrap();
+    let chapter = std::fs::read_to_string(root().join("results/simulator.md")).unwrap();
     let (_, misses) = chapter.split_once("### What it misses").unwrap();
     let (misses, _) = misses.split_once("\n### ").unwrap();
     let (mut rows, mut is_table) = (0, false);

@@ -2,7 +2,7 @@
 //!
 //! Takes an hour on two cores the first time, so it runs only when asked for,
 //! and keeps its builds in the user's cache. Asserts on what must hold
-//! anywhere; what was found is in docs/kernel-lab.md.
+//! anywhere; what was found is in results/kernels.md.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

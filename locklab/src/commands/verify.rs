@@ -80,7 +80,7 @@ pub struct VerifyArgs {
     /// Also write the named bugs, and what found each, as Markdown
     ///
     /// Replaces the rows of these locks in the tables of a file that has them,
-    /// such as docs/verification-reference.md.
+    /// such as results/verification.md.
     #[arg(long, value_name = "FILE", requires = "mutants")]
     pub bugs: Option<PathBuf>,
     /// Also print what the models of each lock reach, and what they do not

@@ -1,5 +1,5 @@
 //! What the simulator must say of the published reports. Where a target is
-//! missed, docs/simulator.md says so and no test here pretends otherwise.
+//! missed, results/simulator.md says so and no test here pretends otherwise.
 
 use locklab_published::reproduce;
 use locklab_sim::{Fstat, Machine, Scenario, Stop, Workload, band, run};
@@ -9,7 +9,7 @@ fn the_big_locks_are_in_order_over_the_whole_band() {
     let report = reproduce("mplock-anderson", 1, 2, |_, _| {}).unwrap();
     for figure in &report.figures {
         let off = figure.ours / figure.published.unwrap();
-        // The target is 15 %: anderson is missed (docs/simulator.md).
+        // The target is 15 %: anderson is missed (results/simulator.md).
         assert!((0.85..1.35).contains(&off), "{figure:?}");
     }
     let machine = Machine::builtin("amd64-8").unwrap();

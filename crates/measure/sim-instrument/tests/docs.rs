@@ -1,7 +1,8 @@
-//! What docs/simulator.md says of the validation is what the simulator gives.
+//! Holds the scores of the model in results/simulator.md and docs/accuracy.md to what
+//! the simulator gives today.
 //!
 //! `UPDATE_GOLDEN=1 cargo test --release -p locklab-sim-instrument --test docs --
-//! --ignored` renews it; read the diff, and the prose around it.
+//! --ignored` renews them; read the diff, and the prose around it.
 
 use locklab_document::render::{Colour, text};
 use locklab_published::{EXPERIMENTS, Question, Reproduction, Validation, reproduce};
@@ -11,6 +12,8 @@ use std::sync::LazyLock;
 
 const BEFORE: &str = "<!-- What `locklab reproduce --all` prints. -->\n```\n";
 const AFTER: &str = "```\n";
+/// The heading of the part that the page on accuracy shows.
+const TRUSTED: &str = "What to trust, by the kind of question\n";
 
 static REPORTS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
     let reproduced = |(name, ..): &(&str, _, _)| reproduce(name, 1, 2, |_, _| {}).unwrap();
@@ -23,14 +26,22 @@ fn the_scores_in_the_docs_are_those_of_today() {
     let printed = text(&scores(&REPORTS), Colour::Plain);
     // What is listed after the scores changes with every figure.
     let (printed, _) = printed.split_once("\nMisses: ").unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/simulator.md");
-    let docs = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = docs.split_once(BEFORE).unwrap();
-    let (written, after) = rest.split_once(AFTER).unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, [before, BEFORE, printed, AFTER, after].concat()).unwrap();
-    } else {
-        assert_eq!(written, printed);
+    let (_, trusted) = printed.split_once(TRUSTED).unwrap();
+    let trusted = format!("{TRUSTED}{trusted}");
+    for (page, printed) in [
+        ("results/simulator.md", printed),
+        ("docs/accuracy.md", &trusted),
+    ] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let path = root.join(page);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEFORE).unwrap();
+        let (written, after) = rest.split_once(AFTER).unwrap();
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, [before, BEFORE, printed, AFTER, after].concat()).unwrap();
+        } else {
+            assert_eq!(written, printed, "{page}");
+        }
     }
 }
 

@@ -131,7 +131,7 @@ fn a_first_come_lock_leaves_the_socket_as_often_as_chance_does() {
                 let away = away.iter().sum::<f64>() / 4.0;
                 println!("{machine} {lock} {}: {away:.2}", placement.name());
                 // The target is 0.05; queues whose tail moves at two speeds
-                // keep neighbours together a little (docs/simulator.md).
+                // keep neighbours together a little (results/simulator.md).
                 assert!(
                     (away - chance).abs() < 0.11,
                     "{machine} {lock} {placement:?}: {away} against {chance}"

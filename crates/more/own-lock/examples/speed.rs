@@ -2,7 +2,7 @@
 //! simulator, executions in the checker, and time to a first answer.
 //!
 //! `cargo run --release -p locklab-own-lock --example speed [LOCK...]`;
-//! docs/your-own-lock.md has the figures of one machine. The two sides run
+//! results/own-locks.md has the figures of one machine. The two sides run
 //! alternately, and the fastest run of each counts, since whatever else runs
 //! only adds time.
 

@@ -1,5 +1,5 @@
 //! The bugs that have a name, and the mutants that break no promise, as the
-//! two Markdown tables of docs/verification-reference.md.
+//! two Markdown tables of results/verification.md.
 //!
 //! A run replaces the rows of its own locks and leaves the others: the tables
 //! are a record, written by `locklab verify --mutants --bugs`, never by hand.

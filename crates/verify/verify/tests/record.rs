@@ -1,5 +1,5 @@
 //! What a run writes for the next: the record of each lock, and the tables of
-//! docs/verification-reference.md.
+//! results/verification.md.
 
 use locklab_verify::record::{HEADER, Record, lines, read, recorded};
 use locklab_verify::{

@@ -86,7 +86,7 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         }
         line(format_args!(
             "n/m: n of m break a promise. argued: they break none, for a reason\n\
-             in docs/verification-reference.md. survivors: without a known reason."
+             in results/verification.md. survivors: without a known reason."
         ));
         for lock in locks {
             for survivor in &lock.survivors {

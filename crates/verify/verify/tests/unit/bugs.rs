@@ -25,10 +25,10 @@ fn how_a_promise_breaks_is_said_without_what_moves() {
 }
 
 /// Whoever changes a lock or its bugs runs `locklab verify --mutants LOCK
-/// --record crates/verify/verify/verified.tsv --bugs docs/verification-reference.md`.
+/// --record crates/verify/verify/verified.tsv --bugs results/verification.md`.
 #[test]
 fn the_tables_are_those_of_the_recorded_runs() {
-    let text = include_str!("../../../../../docs/verification-reference.md");
+    let text = include_str!("../../../../../results/verification.md");
     let rows = |head| rows(text, head).expect("the table").2;
     let (bugs, argued) = (rows(BUGS), rows(ARGUED));
     // What has changed since is on the list of the record's own test.
