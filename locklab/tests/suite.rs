@@ -15,6 +15,7 @@ mod kernel_build;
 mod kernel_sources;
 mod matrix;
 mod own_lock;
+mod pages;
 mod rank;
 mod run;
 mod settings;
