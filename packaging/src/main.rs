@@ -1,25 +1,38 @@
 //! Man pages and shell completions of `locklab`, made of the definition that
-//! the command itself parses with, so that they cannot fall behind it.
+//! the command itself parses with, so that they cannot fall behind it; and the
+//! wheel for Python's installer.
 //!
 //! `cargo xtask dist` runs it. A crate of its own, because `xtask` must not
 //! wait until the whole laboratory is built.
 
+mod wheel;
+
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+const USAGE: &str = "\
+usage: locklab-packaging FOLDER                            man pages and completions
+       locklab-packaging --wheel FOLDER COMMAND LIBRARY... a wheel of these files";
+
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let [folder] = &arguments[..] else {
-        eprintln!("usage: locklab-packaging FOLDER");
-        return ExitCode::from(2);
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(Into::into).collect();
+    let written = match &arguments[..] {
+        [option, folder, command, libraries @ ..] if option.as_os_str() == "--wheel" => {
+            wheel::write(folder, command, libraries).map(|path| println!("{}", path.display()))
+        }
+        [folder] => write(folder),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
-    match write(folder.as_ref()) {
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cannot write to {}: {error}", folder.display());
+            eprintln!("cannot make what {arguments:?} asks for: {error}");
             ExitCode::FAILURE
         }
     }

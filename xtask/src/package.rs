@@ -1,5 +1,5 @@
 //! What a release is made of, in `target/dist`: man pages, completions, the
-//! Debian package, the book, and a static binary of the command.
+//! Debian package, the book, a static binary of the command, and the wheel.
 //!
 //! If a tool is missing, the part that it makes is skipped with one line that
 //! names the tool, and the rest is made. Must never change this machine: tools
@@ -24,7 +24,22 @@ const DIST: &str = "target/dist";
 pub(crate) fn dist() -> bool {
     let _ = std::fs::create_dir_all(DIST);
     let made = build_command() && man_pages() && debian() && book();
-    made && static_command()
+    made && static_command() && wheel()
+}
+
+/// The wheel for `pip install`, of the static command and the libraries of this build.
+fn wheel() -> bool {
+    let command = format!("{DIST}/locklab-static");
+    if !Path::new(&command).is_file() {
+        eprintln!("xtask: no wheel, which takes the static binary");
+        return true;
+    }
+    let package = "--package=locklab-packaging";
+    let make = ["run", "--release", package, "--", "--wheel", DIST];
+    let libraries =
+        ["preload", "recorder"].map(|name| format!("target/release/liblocklab_{name}.so"));
+    let files = [&command, &libraries[0], &libraries[1]].map(String::as_str);
+    cargo(&[&make[..], &files].concat())
 }
 
 /// Man pages and shell completions, by a crate that has the command's own
@@ -63,17 +78,25 @@ pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Option<Strin
     Some(ours)
 }
 
-/// The book of docs/, as pages.
+/// Builds the book of docs/ and the results, as pages.
 fn book() -> bool {
     let Some(mdbook) = tool("mdbook", MDBOOK, &["--no-default-features"]) else {
         return false;
     };
-    let folder = std::env::current_dir().unwrap_or_default().join(DIST);
+    let folder = std::env::current_dir()
+        .unwrap_or_default()
+        .join(DIST)
+        .join("book");
+    // Beside each other as in the sources, so that links from one to the other hold.
+    [(".", "docs"), ("results", "results")]
+        .iter()
+        .all(|(root, name)| pages(&mdbook, root, &folder.join(name)))
+}
+
+/// Builds the pages of one `book.toml` into a folder.
+fn pages(mdbook: &str, root: &str, folder: &Path) -> bool {
     let mut command = Command::new(mdbook);
-    command
-        .arg("build")
-        .arg("--dest-dir")
-        .arg(folder.join("book"));
+    command.args(["build", root, "--dest-dir"]).arg(folder);
     match heard(command, false) {
         Ok((status, output)) => {
             print!("{output}");
@@ -117,9 +140,12 @@ fn static_command() -> bool {
 }
 
 /// Builds the package in a clean chroot, installs it in a second one, and uses
-/// it there.
+/// it there; then the wheel in a virtual environment, and the packaged crates.
 pub(crate) fn test() -> bool {
     const CLEAN: &str = "target/dist-clean";
     let script = |name: &str| run(Command::new("sh").args([name, CLEAN]));
-    script("packaging/build-package.sh") && script("packaging/test-package.sh")
+    script("packaging/build-package.sh")
+        && script("packaging/test-package.sh")
+        && script("packaging/test-wheel.sh")
+        && script("packaging/test-crate.sh")
 }
