@@ -416,7 +416,7 @@ fn every_relative_link_leads_somewhere() {
 fn each_miss_of_the_simulator_names_what_would_settle_it() {
     let chapter = std::fs::read_to_string(root().join("results/simulator.md")).unwrap();
     let (_, misses) = chapter.split_once("### What it misses").unwrap();
-    let (misses, _) = misses.split_once("\n### ").unwrap();
+    let (misses, _) = misses.split_once("\n## ").unwrap();
     let (mut rows, mut is_table) = (0, false);
     for line in misses.lines() {
         let Some(cells) = line.strip_prefix("| ") else {
