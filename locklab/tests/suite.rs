@@ -22,6 +22,7 @@ mod settings;
 mod simulated;
 mod slurm;
 mod start;
+mod stored;
 mod sweep;
 mod verify_command;
 mod workload;

@@ -2,7 +2,7 @@
 //! here says how fast anything is.
 
 use super::*;
-use crate::spec::Spec;
+use crate::spec::{Spec, Unit};
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
 use locklab_lab::matrix::{LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS};
@@ -350,4 +350,65 @@ fn readers_overlap_where_the_lock_lets_them() {
     for subject in shared {
         crate::subject::visit(subject.info.name, Meet).unwrap();
     }
+}
+
+/// A store finds an experiment, and the bias of its set-up, by these texts.
+#[test]
+fn the_texts_of_which_keys_are_made_are_those_of_version_0_2() {
+    let native = Native::probe();
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let of = |spec: Spec| {
+        let plan = Plan::new(spec, &native).unwrap();
+        let code = crate::subject::code("ticket").unwrap();
+        let made = native.instrument_of([code, code], plan, design(), Arc::clone(&interrupt));
+        let (slices, experiment) = made.unwrap();
+        let mut bias = slices.bias_fingerprint(&experiment.cells[0]).unwrap();
+        bias["machine"].take();
+        let print = slices.fingerprint();
+        assert_eq!(
+            print.as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["machine", "spec"]
+        );
+        assert_eq!(print["spec"], experiment.spec);
+        [print["spec"].to_string(), bias.to_string()]
+    };
+    let usual = Spec {
+        time: Duration::from_secs(1),
+        ..Spec::new("ticket", "mcs")
+    };
+    let [spec, bias] = of(usual.clone());
+    assert_eq!(
+        spec,
+        r#"{"baseline":"ticket","critical":[1],"experiment":"mcs","latency":false,"layout":null,"non_critical":[1],"pin":null,"processes":false,"slice":null,"threads":[1,2],"time":{"nanos":0,"secs":1},"unit":"units","work":"units"}"#
+    );
+    assert_eq!(serde_json::from_str::<Spec>(&spec).unwrap(), usual);
+    assert_eq!(
+        bias,
+        r#"{"baseline":"ticket","lengths":["units","units"],"machine":null,"set-up":[null,false,false],"slice":[null,null]}"#
+    );
+    let other = Spec {
+        locks: vec![2],
+        mix: Mix {
+            reads: 10,
+            choice: Choice::Zipf,
+            ..Mix::default()
+        },
+        unit: Unit::Nanoseconds,
+        critical: vec![100],
+        non_critical: vec![100],
+        trace: Some("program.trace".into()),
+        slice: Some(Duration::from_micros(900)),
+        latency: true,
+        ..usual
+    };
+    let [spec, bias] = of(other.clone());
+    assert_eq!(
+        spec,
+        r#"{"baseline":"ticket","critical":[100],"experiment":"mcs","latency":true,"layout":null,"locks":[2],"mix":{"choice":"zipf","distribution":"fixed","lines":1,"nested":false,"reads":10},"non_critical":[100],"pin":null,"processes":false,"slice":{"nanos":900000,"secs":0},"threads":[1,2],"time":{"nanos":0,"secs":1},"trace":"program.trace","unit":"nanoseconds","work":"units"}"#
+    );
+    assert_eq!(serde_json::from_str::<Spec>(&spec).unwrap(), other);
+    assert_eq!(
+        bias,
+        r#"{"baseline":"ticket","lengths":["nanoseconds","units"],"machine":null,"mix":{"choice":"zipf","distribution":"fixed","lines":1,"nested":false,"reads":10},"set-up":[null,false,true],"slice":[{"nanos":900000,"secs":0},null]}"#
+    );
 }
