@@ -1,10 +1,9 @@
 //! The command line. It is only parsed here: no work, no output.
 
+use crate::arguments::Common;
 use crate::commands;
 use clap::{Args, Parser, Subcommand};
 use locklab_lab::settings::{NewName, Renamed};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Which lock should this code use, how should it be inlined, and what does
@@ -21,40 +20,6 @@ pub struct Cli {
     /// Options that are refused here.
     #[command(flatten)]
     pub misplaced: Misplaced,
-}
-
-/// Options of every command.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
-pub struct Common {
-    /// Show what would run, without running it
-    #[arg(long, global = true)]
-    pub dry_run: bool,
-    /// Show no progress and no notes
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-    /// Print one JSON document on standard output
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-/// The store of a command that has one.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-pub struct StoreArgs {
-    /// The store of samples [default: locklab.sqlite in the user's data folder]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub store: Option<PathBuf>,
-}
-
-/// How locks of the user's own are compiled.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
-#[command(next_help_heading = "Locks of your own")]
-#[serde(default)]
-pub struct OwnLockArgs {
-    /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
-    /// -Iinclude'
-    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
-    pub cflags: Option<String>,
 }
 
 /// Options that some commands have, before the name of the command.

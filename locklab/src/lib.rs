@@ -7,52 +7,58 @@
 // A message is printed by `locklab_host::message`, which cannot panic.
 #![cfg_attr(not(test), warn(clippy::print_stderr))]
 
+pub mod arguments;
 pub mod bring;
 pub mod cli;
 pub mod command_line;
 pub mod commands;
-pub mod comparing;
+pub mod comparison;
+mod kinds;
 mod lock_table;
 pub mod output;
 mod own;
 
 use cli::{Cli, Command};
+use commands::{matrix, rank};
+use comparison::carry_out;
 use locklab_host::error::Error;
 use std::process::ExitCode;
 
-/// Runs one command line.
+/// Runs one command line: a comparison is planned from its arguments, run, judged
+/// and shown ([`carry_out`]); every other command has its own path.
 ///
 /// # Errors
 /// The error of the command: one sentence, with the exit code that belongs to
 /// it.
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
-    let outcome = dispatch(&cli);
-    locklab_own_lock::remove_folders();
-    outcome
-}
-
-fn dispatch(cli: &Cli) -> Result<ExitCode, Error> {
-    match &cli.command {
-        Command::NewLock(args) => output::print(&own::new_lock(&args.file, &cli.common)?),
-        Command::Matrix(args) => commands::matrix::run(args, &cli.common),
-        Command::Rank(args) => commands::rank::run(args, &cli.common),
-        Command::Doctor(args) => commands::doctor::run(args, &cli.common),
-        Command::Reproduce(args) => commands::reproduce::run(args, &cli.common),
-        Command::Machine(args) => commands::machine::run(args, &cli.common),
-        Command::Kernel(args) => commands::kernel::run(args, &cli.common),
-        Command::Locks(args) => commands::locks::run(args, &cli.common),
-        Command::Results(args) => commands::results::run(args, &cli.common),
-        Command::Compare(args) => commands::compare::run(args, &cli.common),
-        Command::Icache(args) => commands::icache::run(args, &cli.common),
-        Command::Screen(args) => commands::screen::run(args, &cli.common),
-        Command::Sweep(args) => commands::sweep::run(args, &cli.common),
+    let common = &cli.common;
+    let outcome = match &cli.command {
+        Command::Matrix(args) => matrix::comparison(&args.settings, &args.comparing, common)
+            .and_then(|comparison| carry_out(comparison, common)),
+        Command::Rank(args) => rank::comparison(&args.settings, &args.comparing, common)
+            .and_then(|comparison| carry_out(comparison, common)),
+        Command::Compare(args) => commands::compare::run(args, common),
+        Command::Kernel(args) => commands::kernel::run(args, common),
+        Command::Reproduce(args) => commands::reproduce::run(args, common),
+        Command::Sweep(args) => commands::sweep::run(args, common),
+        Command::Results(args) => commands::results::run(args, common),
+        Command::NewLock(args) => {
+            own::new_lock(&args.file, common).and_then(|text| output::print(&text))
+        }
+        Command::Locks(args) => commands::locks::run(args, common),
+        Command::Verify(args) => commands::verify::run(args, common),
+        Command::Doctor(args) => commands::doctor::run(args, common),
+        Command::Machine(args) => commands::machine::run(args, common),
+        Command::Run(args) => commands::run::run(args, common),
+        Command::Record(args) => commands::record::record(args, common),
+        Command::Trace(args) => commands::record::trace(args, common),
+        Command::Advise(args) => commands::advise::run(args, common),
+        Command::Footprint(args) => commands::footprint::run(args, common),
+        Command::Icache(args) => commands::icache::run(args, common),
+        Command::Screen(args) => commands::screen::run(args, common),
         Command::Schema(args) => commands::schema::run(args),
         Command::WorkloadProgram(args) => commands::workload_program::run(args),
-        Command::Verify(args) => commands::verify::run(args, &cli.common),
-        Command::Footprint(args) => commands::footprint::run(args, &cli.common),
-        Command::Run(args) => commands::run::run(args, &cli.common),
-        Command::Record(args) => commands::record::record(args, &cli.common),
-        Command::Advise(args) => commands::advise::run(args, &cli.common),
-        Command::Trace(args) => commands::record::trace(args, &cli.common),
-    }
+    };
+    locklab_own_lock::remove_folders();
+    outcome
 }

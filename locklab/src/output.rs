@@ -1,11 +1,10 @@
-//! The output of a command: standard output, files, and the path of the store.
+//! The output of a command: standard output and files.
 //!
 //! This is the only place that writes to standard output.
 
-use crate::cli::StoreArgs;
 use locklab_host::error::Error;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use locklab_document::number::duration;
@@ -51,21 +50,6 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
-}
-
-/// The store that the arguments name, or the default one.
-///
-/// # Errors
-/// [`Error::Usage`] if there is no home folder for the default one.
-pub fn store_path(args: &StoreArgs) -> Result<PathBuf, Error> {
-    if let Some(path) = &args.store {
-        return Ok(path.clone());
-    }
-    directories::ProjectDirs::from("", "", "locklab")
-        .map(|dirs| dirs.data_dir().join("locklab.sqlite"))
-        .ok_or_else(|| {
-            Error::Usage("there is no home folder to keep the store in; give --store PATH".into())
-        })
 }
 
 /// The command line, with the program's name without its path, which

@@ -4,7 +4,7 @@
 //! They are compiled before a command begins, so that a fault of a
 //! file is reported first, and are then found by the name that the user gave.
 
-use crate::cli::{Common, OwnLockArgs};
+use crate::arguments::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};

@@ -4,10 +4,10 @@
 mod here;
 mod recordings;
 
-use crate::cli::Common;
-use crate::commands::matrix::{Threads, workers};
+use crate::arguments::locks::{Threads, workers};
+use crate::arguments::{Common, ReportFiles};
 use crate::commands::rank::MOST_LOCKS;
-use crate::comparing::{ReportFiles, show};
+use crate::comparison::show;
 use crate::output::print;
 use clap::Args;
 use locklab_advise::{Candidate, Here, Question, TODAY, advise, candidates, document, generic};

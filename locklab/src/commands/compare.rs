@@ -6,8 +6,9 @@ mod programs;
 
 pub use options::CompareArgs;
 
-use crate::cli::Common;
-use crate::comparing::ComparingArgs;
+use super::{kernel, matrix, rank, reproduce};
+use crate::arguments::Common;
+use crate::comparison::carry_out;
 use crate::output::print;
 use locklab_host::error::Error;
 use locklab_lab::error::SettingsError;
@@ -15,18 +16,15 @@ use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
 use locklab_programs::settings::EXAMPLE;
-use std::path::Path;
 use std::process::ExitCode;
 
-/// Carries out the comparison of a file, with the design of the command line.
-type CarryOut = fn(&Path, &DesignSettings, &ComparingArgs, &Common) -> Result<ExitCode, Error>;
-
-/// The kinds of files that are not of programs, each with what carries it out.
-const OTHERS: [(FileKind, CarryOut); 4] = [
-    (super::matrix::FILE_KIND, super::matrix::file),
-    (super::rank::FILE_KIND, super::rank::file),
-    (locklab_kernel::recipe::FILE_KIND, super::kernel::file),
-    (super::reproduce::FILE_KIND, super::reproduce::file),
+/// The kinds of files.
+const KINDS: [FileKind; 5] = [
+    locklab_programs::settings::FILE_KIND,
+    matrix::FILE_KIND,
+    rank::FILE_KIND,
+    locklab_kernel::recipe::FILE_KIND,
+    reproduce::FILE_KIND,
 ];
 
 /// Runs `locklab compare`.
@@ -40,21 +38,30 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
         return print(EXAMPLE);
     }
     let Some(path) = &args.file else {
-        return programs::run(args, common);
+        return carry_out(programs::planned(args, common)?, common);
     };
-    let kinds: Vec<FileKind> = OTHERS.iter().map(|(kind, _)| *kind).collect();
-    let kinds = [&[locklab_programs::settings::FILE_KIND], &kinds[..]].concat();
     let kind = file::read(path)
-        .and_then(|text| FileKind::of(&text, &kinds).map_err(|e| e.within(path)))?;
-    let Some((_, carry_out)) = OTHERS.iter().find(|(other, _)| *other == kind) else {
-        return programs::run(args, common);
-    };
+        .and_then(|text| FileKind::of(&text, &KINDS).map_err(|e| e.within(path)))?;
+    if kind == locklab_programs::settings::FILE_KIND {
+        return carry_out(programs::planned(args, common)?, common);
+    }
     args.refuse_for_programs(&format!(
         "is for programs, and {} is of kind {}; leave it out",
         path.display(),
         kind.word
     ))?;
-    carry_out(path, &args.settings.design, &args.comparing, common)
+    let (design, comparing) = (&args.settings.design, &args.comparing);
+    if kind == matrix::FILE_KIND {
+        let settings = matrix::settings(path, design, comparing.aa)?;
+        carry_out(matrix::comparison(&settings, comparing, common)?, common)
+    } else if kind == rank::FILE_KIND {
+        let settings = rank::settings(path, design)?;
+        carry_out(rank::comparison(&settings, comparing, common)?, common)
+    } else if kind == locklab_kernel::recipe::FILE_KIND {
+        kernel::file(path, design, comparing, common)
+    } else {
+        reproduce::file(path, design, comparing, common)
+    }
 }
 
 impl CompareArgs {

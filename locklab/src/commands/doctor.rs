@@ -1,9 +1,9 @@
 //! `locklab doctor`: what this machine can measure, and the remedy for the
 //! rest.
 
-use crate::cli::{Common, StoreArgs};
+use crate::arguments::{Common, StoreArgs};
 use crate::commands::kernel::{self, CacheArgs};
-use crate::output::{print, store_path};
+use crate::output::print;
 use clap::Args;
 use locklab_doctor::{examine, json, text};
 use locklab_host::environment::Environment;
@@ -55,7 +55,7 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
         return calibrate(args, common);
     }
     let machine = Environment::read().name();
-    let checks = examine(store_path(&args.store).map_err(|why| why.to_string()));
+    let checks = examine(args.store.path().map_err(|why| why.to_string()));
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {
@@ -91,7 +91,7 @@ fn test_machine(
 
 /// Measures the machine card, keeps it and prints it.
 fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
-    let store = store_path(&args.store)?;
+    let store = args.store.path()?;
     let interrupt = interrupt::listen()?;
     if !common.quiet {
         message::print(format_args!(

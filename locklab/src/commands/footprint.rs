@@ -3,7 +3,7 @@
 //! Reading, pairing and phrasing are the work of
 //! `locklab-footprint`.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};

@@ -1,7 +1,7 @@
 //! `locklab icache -- CMD`: instructions and L1i misses of a program, by the
 //! model.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;

@@ -8,8 +8,8 @@ pub mod compare;
 
 pub use arguments::{CacheArgs, CompareArgs, FileArgs, KernelsArgs};
 
-use crate::cli::Common;
-use crate::comparing::ComparingArgs;
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::{Options, carry_out};
 use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
@@ -55,11 +55,13 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
         KernelCommand::Compare(args) => {
             let cache = cache(&args.file.kernels.cache)?;
-            compare::compare(args, common, &cache)
+            let options = Options::new(&args.comparing, common, &interrupt);
+            carry_out(compare::planned(args, &cache, options)?, common)
         }
         KernelCommand::Bisect(args) => {
             let cache = cache(&args.file.kernels.cache)?;
-            bisect::bisect(args, common, &cache)
+            let options = Options::new(&args.comparing, common, &interrupt);
+            bisect::bisect(args, &cache, options)
         }
         KernelCommand::Build(args) => {
             builds::build_only(args, common, &cache(&args.kernels.cache)?)
@@ -99,7 +101,8 @@ pub fn file(
         guests: GuestSettings::default(),
         comparing: comparing.clone(),
     };
-    compare::compare(&args, common, &cache)
+    let options = Options::new(comparing, common, &interrupt);
+    carry_out(compare::planned(&args, &cache, options)?, common)
 }
 
 /// The cache that the arguments name, or the default one.

@@ -1,7 +1,7 @@
 //! `locklab locks`: every lock, its cost and promises, and how they were
 //! verified.
 
-use crate::cli::{Common, OwnLockArgs};
+use crate::arguments::{Common, OwnLockArgs};
 use crate::lock_table::{row, table};
 use crate::output::print;
 use crate::own;

@@ -1,7 +1,7 @@
 //! `locklab machine`: modelled machines, and a model of this one.
 
-use crate::cli::Common;
-use crate::comparing::show;
+use crate::arguments::Common;
+use crate::comparison::show;
 use crate::output::{check_writable, print};
 use clap::{Args, Subcommand};
 use locklab_document::number;

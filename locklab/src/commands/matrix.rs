@@ -2,23 +2,19 @@
 //! modelled one.
 
 mod native;
-mod settings;
+pub(crate) mod settings;
 mod simulated;
 
-pub(super) use settings::{
-    MatrixSettings, ModelledSettings, NativeSettings, Threads, check_shared, distinct,
-};
-pub(super) use simulated::workers;
-
-use crate::cli::Common;
-use crate::comparing::ComparingArgs;
+use crate::arguments::locks::check_shared;
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::Comparison;
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, over};
+use settings::MatrixSettings;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// The kind of experiment files of a matrix.
 pub const FILE_KIND: FileKind = FileKind {
@@ -39,50 +35,39 @@ pub struct MatrixArgs {
     pub(crate) comparing: ComparingArgs,
 }
 
-/// Runs `locklab matrix`.
+/// The settings of an experiment file; the design of the command line takes
+/// precedence.
 ///
 /// # Errors
-/// [`Error::Usage`] if a lock, a machine or an option is wrong, [`Error::Failed`]
-/// if the machine or the store fails, [`Error::Interrupted`] after Ctrl-C.
-pub fn run(args: &MatrixArgs, common: &Common) -> Result<ExitCode, Error> {
-    run_settings(&args.settings, &args.comparing, common)
-}
-
-/// Runs an experiment file; the design of the command line takes precedence.
-///
-/// # Errors
-/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise those of
-/// [`run`].
-pub fn file(
+/// [`Error::Usage`] if the file cannot be read or is invalid.
+pub(super) fn settings(
     path: &Path,
     design: &DesignSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
+    aa: bool,
+) -> Result<MatrixSettings, Error> {
     let mut settings: MatrixSettings = file::settings(path)?;
     settings.design = over(design, &settings.design)?;
-    if settings.experiment.is_none() && !comparing.aa {
+    if settings.experiment.is_none() && !aa {
         return Err(Error::Usage(format!(
             "{} has no experiment, the lock that is compared with {}; name one, or give --aa",
             path.display(),
             settings.baseline
         )));
     }
-    run_settings(&settings, comparing, common)
+    Ok(settings)
 }
 
-/// Measures or simulates a matrix.
+/// The comparison of two locks, measured or simulated.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock, a machine or a setting is wrong or does not
-/// apply, [`Error::Failed`] if the machine or the store fails,
-/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
-fn run_settings(
+/// apply, [`Error::Failed`] if the machine fails.
+pub fn comparison<'a>(
     settings: &MatrixSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
-    comparing.check_resume()?;
+    args: &'a ComparingArgs,
+    common: &'a Common,
+) -> Result<Comparison<'a>, Error> {
+    args.check()?;
     let machine = settings.machine()?;
     let locks = [&settings.baseline]
         .into_iter()
@@ -96,7 +81,7 @@ fn run_settings(
         check_shared(&mix, subjects.iter())?;
     }
     match machine {
-        Some(machine) => simulated::run(settings, comparing, common, machine),
-        None => native::run(settings, comparing, common),
+        Some(machine) => simulated::comparison(settings, args, common, machine),
+        None => native::comparison(settings, args, common),
     }
 }

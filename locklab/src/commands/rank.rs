@@ -1,24 +1,24 @@
 //! `locklab rank`: any number of locks in complete blocks, here or on a
 //! modelled machine.
 
-mod arguments;
+pub(crate) mod arguments;
 mod locks;
 mod native;
 mod needs;
 mod replayed;
 mod simulated;
 
-pub use arguments::{RankArgs, RankSettings};
+pub use arguments::RankArgs;
 pub(crate) use replayed::MOST_LOCKS;
 
-use crate::cli::Common;
-use crate::comparing::ComparingArgs;
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::Comparison;
 use crate::own;
+use arguments::RankSettings;
 use locklab_host::error::Error;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, over};
 use std::path::Path;
-use std::process::ExitCode;
 
 /// The kind of experiment files of a ranking.
 pub const FILE_KIND: FileKind = FileKind {
@@ -27,51 +27,42 @@ pub const FILE_KIND: FileKind = FileKind {
     settings: &["candidates"],
 };
 
-/// Runs `locklab rank`.
+/// The settings of an experiment file; the design of the command line takes
+/// precedence.
+///
+/// # Errors
+/// [`Error::Usage`] if the file cannot be read or is invalid.
+pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSettings, Error> {
+    let mut settings: RankSettings = file::settings(path)?;
+    settings.design = over(design, &settings.design)?;
+    Ok(settings)
+}
+
+/// The comparison of many locks, measured or simulated.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock, a machine or an option is wrong or does not
-/// apply, or fewer than two locks are left, [`Error::Failed`] if the machine or
-/// the store fails, [`Error::Interrupted`] after Ctrl-C. Samples that were
-/// measured are stored.
-pub fn run(args: &RankArgs, common: &Common) -> Result<ExitCode, Error> {
-    run_settings(&args.settings, &args.comparing, common)
-}
-
-/// Runs an experiment file; the design of the command line takes precedence.
-///
-/// # Errors
-/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise those of
-/// [`run`].
-pub fn file(
-    path: &Path,
-    design: &DesignSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
-    let mut settings: RankSettings = file::settings(path)?;
-    settings.design = over(design, &settings.design)?;
-    run_settings(&settings, comparing, common)
-}
-
-fn run_settings(
-    args: &RankSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
-    if !comparing.fail_on.is_empty() && args.against.is_none() {
+/// apply, or fewer than two locks are left, [`Error::Failed`] if the machine
+/// fails.
+pub fn comparison<'a>(
+    settings: &RankSettings,
+    args: &'a ComparingArgs,
+    common: &'a Common,
+) -> Result<Comparison<'a>, Error> {
+    args.check()?;
+    if !args.fail_on.is_empty() && settings.against.is_none() {
         return Err(Error::Usage(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),
         ));
     }
-    let machine = args.modelled.machine(&args.here)?;
-    if args.trace.is_some() {
-        replayed::check(args, machine)?;
+    let machine = settings.modelled.machine(&settings.here)?;
+    if settings.trace.is_some() {
+        replayed::check(settings, machine)?;
     }
-    let locks = args.locks.iter().chain(&args.against);
-    own::register(locks.map(String::as_str), &args.own, machine.is_none())?;
+    let locks = settings.locks.iter().chain(&settings.against);
+    own::register(locks.map(String::as_str), &settings.own, machine.is_none())?;
     match machine {
-        Some(machine) => simulated::run(args, comparing, common, machine),
-        None => native::run(args, comparing, common),
+        Some(machine) => simulated::comparison(settings, args, common, machine),
+        None => native::comparison(settings, args, common),
     }
 }

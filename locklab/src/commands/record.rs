@@ -4,7 +4,7 @@
 //! The program's streams and exit status are passed through; messages of
 //! Locklab go to standard error.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::cpu_use::CpuUse;

@@ -7,7 +7,7 @@ mod simulation;
 pub use arguments::ReproduceArgs;
 pub use simulation::file;
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;

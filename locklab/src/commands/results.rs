@@ -2,9 +2,9 @@
 
 mod prune;
 
-use crate::cli::{Common, StoreArgs};
-use crate::comparing::{ReportFiles, show_stored};
-use crate::output::{print, store_path};
+use crate::arguments::{Common, ReportFiles, StoreArgs};
+use crate::comparison::show_stored;
+use crate::output::print;
 use clap::{Args, Subcommand, ValueEnum};
 use locklab_host::error::Error;
 use locklab_host::message;
@@ -70,7 +70,7 @@ pub enum ExportFormat {
 /// experiment, or standard output cannot be written; [`Error::Usage`] if there
 /// is no home folder for a store or an argument is wrong.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
-    let store = || -> Result<Store, Error> { Ok(Store::read(&store_path(&args.store)?)?) };
+    let store = || -> Result<Store, Error> { Ok(Store::read(&args.store.path()?)?) };
     match &args.command {
         ResultsCommand::Merge { from } => merge(from, args, common),
         ResultsCommand::Prune(args) => prune::run(&store()?, args, common),
@@ -119,7 +119,7 @@ fn print_samples(
 fn merge(from: &[PathBuf], args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
     let stores = from.iter().map(|path| Store::read(path));
     let stores: Vec<Store> = stores.collect::<Result<_, _>>()?;
-    let path = store_path(&args.store)?;
+    let path = args.store.path()?;
     if common.dry_run {
         let names = stores
             .iter()

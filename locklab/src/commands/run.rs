@@ -3,7 +3,7 @@
 //! The program's streams and exit status are passed through; messages of
 //! Locklab go to standard error.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::{check_writable, print};
 use clap::Args;
 use locklab_host::error::Error;

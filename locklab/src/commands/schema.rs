@@ -1,8 +1,8 @@
 //! `locklab schema`: JSON schemas, for editors and for programs that read
 //! results.
 
-use super::matrix::MatrixSettings;
-use super::rank::RankSettings;
+use super::matrix::settings::MatrixSettings;
+use super::rank::arguments::RankSettings;
 use crate::output::print;
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;

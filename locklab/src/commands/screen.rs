@@ -1,6 +1,6 @@
 //! `locklab screen`: workloads, ranked by the possible cost of inlining.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_document::page::wrapped;

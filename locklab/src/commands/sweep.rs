@@ -1,9 +1,9 @@
 //! `locklab sweep`: a product of machines, locks, workloads and seeds, on this
 //! machine's cores or as a job array of a cluster.
 
-use super::matrix::workers;
-use crate::cli::Common;
-use crate::comparing::{ReportFiles, show, show_stored};
+use crate::arguments::locks::workers;
+use crate::arguments::{Common, ReportFiles};
+use crate::comparison::{show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;

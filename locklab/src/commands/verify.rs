@@ -5,7 +5,7 @@ mod coverage;
 mod document;
 mod table;
 
-use crate::cli::{Common, OwnLockArgs};
+use crate::arguments::{Common, OwnLockArgs};
 use crate::output::{check_writable, print, write_file};
 use crate::own::candidates;
 use clap::Args;

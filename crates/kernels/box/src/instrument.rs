@@ -8,6 +8,7 @@ use crate::bzimage;
 use crate::contents;
 use crate::home::Network;
 use crate::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
+use locklab_document::Document;
 use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_kernel::cache::Cache;
@@ -48,14 +49,6 @@ pub struct Boxes<'a> {
 }
 
 impl Boxes<'_> {
-    /// Brings the machine home, at the end of a session.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if it is not home; the message says how to get it back.
-    pub fn go_home(&mut self) -> Result<(), Error> {
-        self.machine.go_home().map_err(failed)
-    }
-
     /// Starts one side of a variant.
     pub(crate) fn start(
         &mut self,
@@ -318,6 +311,14 @@ pub(crate) fn metrics(load: &Load, counters: &[String], source: Source) -> Vec<M
 }
 
 impl Instrument for Boxes<'_> {
+    /// Brings the machine home.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if it is not home; the message says how to get it back.
+    fn finish(&mut self, _: &mut Document) -> Result<Option<String>, Error> {
+        self.machine.go_home().map_err(failed).map(|()| None)
+    }
+
     /// Of the design for which the kernels were linked.
     fn experiment(&self, design: Design) -> Experiment {
         Experiment {

@@ -6,9 +6,8 @@
 use crate::lock_report;
 use crate::published;
 use crate::spec::{Spec, percent};
-use locklab_document::Section;
+use locklab_document::{Document, Section};
 use locklab_lab::experiment::Experiment;
-use locklab_lab::report::{Additions, Reporter};
 use locklab_lab::verdicts::Verdicts;
 use serde_json::{Map, Value, json};
 
@@ -20,24 +19,18 @@ pub(crate) const MODEL: &str = "Counts are of instructions in QEMU and of a mode
 
 /// The longest change that is printed, in lines.
 const LONGEST_PATCH: usize = 60;
-/// What kernels add to a report.
-pub const REPORTER: Reporter = Reporter {
-    kind: crate::recipe::KIND,
-    of: |_| true,
-    additions,
-};
 
-fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
+/// Appends to the report of kernels the sections and the figures that only they have.
+pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
     let spec = Spec::of(experiment);
     let reference = spec.reference.as_deref().unwrap_or_default();
     let figures = published::beside(experiment, verdicts, reference).unwrap_or_default();
-    let mut sections = sections(&spec);
-    sections.extend(lock_report::sections(experiment));
-    sections.extend(published::section(&figures));
-    let mut data = data(&spec);
-    data.insert("figures".into(), json!(figures));
-    data.extend(lock_report::data(experiment));
-    Additions { sections, data }
+    report.sections.extend(sections(&spec));
+    report.sections.extend(lock_report::sections(experiment));
+    report.sections.extend(published::section(&figures));
+    report.data.extend(data(&spec));
+    report.data.insert("figures".into(), json!(figures));
+    report.data.extend(lock_report::data(experiment));
 }
 
 /// Sections after the workloads.

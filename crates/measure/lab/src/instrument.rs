@@ -4,6 +4,8 @@
 //! A/A runs, the store, progress and every form of report.
 
 use crate::experiment::{Cell, Design, Experiment, Order, Pair, Sample};
+use locklab_document::Document;
+use locklab_host::error::Error;
 use locklab_judge::{Interim, Side};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -148,6 +150,18 @@ pub trait Instrument {
 
     /// Called after the last pair of a cell in this session.
     fn end(&mut self, _cell: &mut Cell) {}
+
+    /// Called when the experiment is judged, before its report is shown: gives
+    /// back what was changed of a machine, and appends to the report what only
+    /// the session that has just ended can show. Returns what else the user
+    /// should know.
+    ///
+    /// # Errors
+    /// If something could not be given back or written. The report is shown all
+    /// the same.
+    fn finish(&mut self, _report: &mut Document) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
 }
 
 /// How the two runs of a pair relate to one another.

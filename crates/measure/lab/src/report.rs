@@ -18,28 +18,20 @@ pub mod results;
 mod workload;
 mod workloads;
 
-pub use inputs::{Additions, Context, Reporter, Words};
+pub use inputs::{Context, Words};
 
 use self::inputs::Report;
 use crate::experiment::{Experiment, Layout};
 use crate::verdicts::Verdicts;
 use locklab_document::Document;
 
-/// The report of an experiment, with what its instruments add.
+/// The report of an experiment. Its instrument may append what only it knows.
 #[must_use]
 pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
     let report = Report::new(experiment, verdicts, context);
-    let mut document = match experiment.layout() {
+    match experiment.layout() {
         Layout::Matrix => matrix::document(&report),
         Layout::Workloads => workloads::document(&report),
         Layout::Ranking => rank::document(&report),
-    };
-    for reporter in context.reporters {
-        if reporter.kind == experiment.kind && (reporter.of)(&experiment.provenance) {
-            let additions = (reporter.additions)(experiment, verdicts);
-            document.sections.extend(additions.sections);
-            document.data.extend(additions.data);
-        }
     }
-    document
 }

@@ -57,4 +57,4 @@ pub use rank::RankedSlices;
 pub use replay::Replay;
 pub use request::MOST_LOCKS;
 pub use spec::{Spec, Unit, default_threads};
-pub use spread::{REPORTER, WORDS};
+pub use spread::{WORDS, append};

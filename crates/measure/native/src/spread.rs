@@ -10,11 +10,11 @@ use crate::card;
 use crate::figures::Detail;
 use crate::round_trip::median;
 use locklab_document::number;
-use locklab_document::{Column, ColumnGroup, Part, Section, Table};
+use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::placement::gap;
-use locklab_lab::report::{Additions, Reporter, Words};
+use locklab_lab::report::Words;
 use locklab_lab::verdicts::Verdicts;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,39 +61,33 @@ pub const WORDS: Words = Words {
     handoffs: "a lock that its last owner keeps re-taking looks fast",
 };
 
-/// What a matrix on this machine adds to its report.
-pub const REPORTER: Reporter = Reporter {
-    kind: locklab_lab::matrix::KIND,
-    of: |provenance| matches!(provenance, Provenance::Hardware(_)),
-    additions,
-};
-
-fn additions(experiment: &Experiment, verdicts: &Verdicts) -> Additions {
-    let mut additions = Additions::default();
+/// Appends to the report of a measured matrix what place and layout are worth, what
+/// a CPU quota stopped, and what became of the prediction.
+pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
+    if !matches!(experiment.provenance, Provenance::Hardware(_)) {
+        return;
+    }
     let rows = rows(&experiment.cells);
     if !rows.is_empty() {
         // Our own types, with string keys: this cannot fail.
         let value = serde_json::to_value(&rows).unwrap_or_default();
-        additions.data.insert("spread".into(), value);
+        report.data.insert("spread".into(), value);
         let mut section = section(&rows);
         if let Some(note) = modes_note(&modes(&experiment.cells)) {
             section = section.note(note);
         }
-        additions.sections.push(section);
+        report.push(section);
     }
     let stopped = throttled(&experiment.cells);
     if stopped.0 > 0 {
-        additions
+        report
             .data
             .insert("throttled_periods".into(), stopped.1.into());
-        additions.sections.push(quota(stopped));
+        report.push(quota(stopped));
     }
     if let Some(sentence) = card::outcome(experiment, verdicts) {
-        additions
-            .sections
-            .push(Section::new("What was predicted").prose(sentence));
+        report.push(Section::new("What was predicted").prose(sentence));
     }
-    additions
 }
 
 /// In how many blocks a CPU quota stopped threads, and in how many of its periods.

@@ -6,16 +6,12 @@
 use crate::spec::Spec;
 use locklab_document::Section;
 use locklab_document::page::wrapped;
-use locklab_lab::experiment::Key;
 use locklab_sim::{Machine, Scenario, SimError, band as variants, run_all};
 use serde::Serialize;
 
 /// The ends of a cell's ratio with one assumption at a time changed.
 #[derive(Clone, Debug, Serialize)]
-pub struct CellBand {
-    /// The key of the cell.
-    #[serde(skip)]
-    pub key: Key,
+pub(crate) struct CellBand {
     /// How many threads contend.
     pub threads: u64,
     /// Length of the critical section.
@@ -38,7 +34,7 @@ pub struct CellBand {
 ///
 /// # Errors
 /// The error of the first simulation that failed.
-pub fn band(
+pub(crate) fn band(
     spec: &Spec,
     machine: &Machine,
     seed: u64,
@@ -66,7 +62,6 @@ pub fn band(
         let low = (0..changed.len()).min_by(order).unwrap_or(0);
         let high = (0..changed.len()).max_by(order).unwrap_or(0);
         CellBand {
-            key: spec.key(*place),
             threads: place[0],
             critical: place[1],
             non_critical: place[2],
@@ -81,7 +76,7 @@ pub fn band(
 
 /// The section with the ends of each cell and their assumptions, in 72 columns.
 #[must_use]
-pub fn band_section(bands: &[CellBand]) -> Section {
+pub(crate) fn band_section(bands: &[CellBand]) -> Section {
     let head = "non-crit threads crit   low  high  lowest with, highest with";
     let mut lines = vec![head.to_owned()];
     for cell in bands {

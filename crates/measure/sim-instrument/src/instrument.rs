@@ -1,8 +1,11 @@
 //! The simulator as an instrument of the laboratory.
 
+use crate::extras::Extras;
 use crate::pool::Pool;
 use crate::score;
 use crate::spec::{Place, Spec};
+use locklab_document::Document;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Facts, Labels, Provenance, Sample, Source, Values,
 };
@@ -16,6 +19,7 @@ use locklab_sim::band::draws;
 use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Both outcomes of a pair, the baseline's first, or the reason why there are
@@ -23,16 +27,17 @@ use std::sync::atomic::AtomicBool;
 type Both = Result<[Outcome; 2], String>;
 
 /// Two locks on one modelled machine.
-pub struct Simulated<'a> {
+pub struct Simulated {
     spec: Spec,
     machine: Machine,
     places: Vec<Place>,
     workers: usize,
-    interrupt: &'a AtomicBool,
+    interrupt: Arc<AtomicBool>,
     pool: Option<Pool<(usize, u32, u64), Both>>,
+    extras: Extras,
 }
 
-impl<'a> Simulated<'a> {
+impl Simulated {
     /// Prepares to simulate on `workers` threads of this machine; the figures
     /// do not depend on their number.
     ///
@@ -43,7 +48,7 @@ impl<'a> Simulated<'a> {
         spec: Spec,
         machine: Machine,
         workers: usize,
-        interrupt: &'a AtomicBool,
+        interrupt: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         spec.check(&machine)?;
         Ok(Self {
@@ -53,7 +58,14 @@ impl<'a> Simulated<'a> {
             workers,
             interrupt,
             pool: None,
+            extras: Extras::default(),
         })
+    }
+
+    /// Shows this besides the cells.
+    #[must_use]
+    pub fn with(self, extras: Extras) -> Self {
+        Self { extras, ..self }
     }
 
     /// The experiment before its first run, with these of its cells only, by their numbers: of a hundred
@@ -156,7 +168,7 @@ pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
     caveats
 }
 
-impl Instrument for Simulated<'_> {
+impl Instrument for Simulated {
     fn experiment(&self, design: Design) -> Experiment {
         self.experiment_of(0..self.places.len(), design)
     }
@@ -200,8 +212,14 @@ impl Instrument for Simulated<'_> {
     }
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
-        let both = pool(&self.pool)?.simulated(task(turn), self.interrupt, Stopped::Fatal)?;
+        let both = pool(&self.pool)?.simulated(task(turn), &self.interrupt, Stopped::Fatal)?;
         Ok(both.map(|outcome| sample(&outcome, self.spec.latency)))
+    }
+
+    fn finish(&mut self, report: &mut Document) -> Result<Option<String>, Error> {
+        let extras = &self.extras;
+        extras.append(&self.spec, &self.machine, self.workers, report)?;
+        Ok(None)
     }
 }
 

@@ -5,20 +5,19 @@
 //! labelled as simulated, and the assumptions of the model are in every
 //! report. This crate must never present a simulated figure as a measured one.
 
-mod additions;
 mod assumptions;
-mod beyond;
+mod extras;
 mod instrument;
 pub mod machines;
 mod pool;
 pub mod published;
 mod rank;
+mod report;
 pub mod score;
 mod spec;
 
-pub use additions::REPORTER;
-pub use assumptions::{CellBand, band, band_section};
-pub use beyond::BEYOND;
+pub use extras::Extras;
 pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
+pub use report::append;
 pub use spec::{Place, Spec, default_threads, with_vcpus};

@@ -16,26 +16,27 @@ use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// One simulation: a point, a block and a lock, by their numbers.
 type Task = (usize, u32, usize);
 
 /// Many locks on one modelled machine.
-pub struct Ranked<'a> {
+pub struct Ranked {
     spec: Spec,
     question: Question,
     machine: Machine,
     places: Vec<Place>,
     seed: u64,
     workers: usize,
-    interrupt: &'a AtomicBool,
+    interrupt: Arc<AtomicBool>,
     pool: Option<Pool<Task, Result<Outcome, String>>>,
     /// The reference's samples, by point and block.
     references: HashMap<(usize, u32), Sample>,
 }
 
-impl<'a> Ranked<'a> {
+impl Ranked {
     /// Prepares to simulate the locks of `question`, the reference first, at
     /// the points of `spec`; its two locks are the first of these.
     ///
@@ -47,7 +48,7 @@ impl<'a> Ranked<'a> {
         machine: Machine,
         seed: u64,
         workers: usize,
-        interrupt: &'a AtomicBool,
+        interrupt: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         spec.check(&machine)?;
         Ok(Self {
@@ -71,12 +72,12 @@ impl<'a> Ranked<'a> {
     fn fetch(&self, task: Task) -> Result<Sample, Stopped> {
         let pool = pool(&self.pool)?;
         // Where a lock fails, the others go on.
-        let outcome = pool.simulated(task, self.interrupt, Stopped::Cell)?;
+        let outcome = pool.simulated(task, &self.interrupt, Stopped::Cell)?;
         Ok(sample(&outcome, true))
     }
 }
 
-impl Instrument for Ranked<'_> {
+impl Instrument for Ranked {
     /// The pairs of the design are the blocks.
     fn experiment(&self, design: Design) -> Experiment {
         let (spec, machine) = (&self.spec, &self.machine);

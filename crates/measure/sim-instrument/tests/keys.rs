@@ -1,5 +1,5 @@
 //! The key by which a store finds a simulated experiment does not change: these
-//! are keys that version 0.2 stored (`crates/locklab/tests/stored/0.2.sqlite`).
+//! are keys that version 0.2 stored (`locklab/tests/stored/0.2.sqlite`).
 //! They change only with the version or with a figure of the model `flat-16`.
 
 use locklab_lab::experiment::Design;
@@ -10,6 +10,7 @@ use locklab_lab::workload::Work;
 use locklab_sim::Machine;
 use locklab_sim::turns::{Distribution, Mix, Unit};
 use locklab_sim_instrument::{Ranked, Simulated, Spec};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// As [`locklab_lab::session::key_of`], of version 0.2.
@@ -44,8 +45,8 @@ fn spec() -> Spec {
 #[test]
 fn a_simulated_matrix_has_the_key_that_it_had() {
     let machine = Machine::named("flat-16").unwrap();
-    let never = AtomicBool::new(false);
-    let instrument = Simulated::new(spec(), machine, 1, &never).unwrap();
+    let never = Arc::new(AtomicBool::new(false));
+    let instrument = Simulated::new(spec(), machine, 1, never).unwrap();
     assert_eq!(key(&instrument, 8), "4f4a55b66ebd0a19c114f9bf3f497461");
 }
 
@@ -75,7 +76,7 @@ fn a_simulated_ranking_has_the_key_that_it_had() {
         ..spec()
     };
     let machine = Machine::named("flat-16").unwrap();
-    let never = AtomicBool::new(false);
-    let instrument = Ranked::new(spec, question, machine, 1, 1, &never).unwrap();
+    let never = Arc::new(AtomicBool::new(false));
+    let instrument = Ranked::new(spec, question, machine, 1, 1, never).unwrap();
     assert_eq!(key(&instrument, 12), "84c2bf3492f7cfa4a88e86be559745cd");
 }

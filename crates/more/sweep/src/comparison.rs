@@ -9,6 +9,7 @@ use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
 use locklab_sim_instrument::Simulated;
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// An experiment of a sweep, without pairs, and its key in a store.
@@ -34,8 +35,8 @@ impl Comparison {
         let block = &plan.blocks[block];
         let machine = plan.machines[block.machine].clone();
         let spec = plan.spec(block, &plan.pairs[pair]);
-        let never = AtomicBool::new(false);
-        let instrument = Simulated::new(spec, machine, 1, &never).map_err(Error::lab)?;
+        let never = Arc::new(AtomicBool::new(false));
+        let instrument = Simulated::new(spec, machine, 1, never).map_err(Error::lab)?;
         let file = &plan.file;
         let design = Design {
             seed: file.seed,

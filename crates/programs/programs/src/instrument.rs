@@ -9,8 +9,10 @@ use crate::completed::process_metrics;
 use crate::counters::Filter;
 use crate::error::{Error, Fault};
 use crate::launcher::Launcher;
+use crate::prepared::Prepared;
 use crate::spec::Spec;
 use crate::workloads::Workload;
+use locklab_document::Document;
 use locklab_host::environment::Environment;
 use locklab_host::machine::Machine;
 use locklab_judge::Side;
@@ -22,6 +24,7 @@ use locklab_lab::instrument::{Instrument, Stopped, Turn};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use tempfile::TempDir;
 
 /// The instrument of programs under workloads.
 pub struct Programs {
@@ -33,6 +36,10 @@ pub struct Programs {
     /// The folder below which logs are kept, in a folder with the experiment's
     /// number.
     logs: Option<PathBuf>,
+    /// The settings of the machine that were changed for these runs.
+    prepared: Option<Prepared>,
+    /// The folder of programs that were built for these runs.
+    builds: Option<TempDir>,
 }
 
 impl Programs {
@@ -74,6 +81,19 @@ impl Programs {
             launcher,
             workloads,
             logs: None,
+            prepared: None,
+            builds: None,
+        }
+    }
+
+    /// Restores these settings of the machine and removes this folder of builds at
+    /// the end.
+    #[must_use]
+    pub fn ending(self, prepared: Option<Prepared>, builds: Option<TempDir>) -> Self {
+        Self {
+            prepared,
+            builds,
+            ..self
         }
     }
 
@@ -88,8 +108,7 @@ impl Programs {
     }
 
     /// The folder of the logs of runs, if they outlive it.
-    #[must_use]
-    pub fn kept_logs(&self) -> Option<&Path> {
+    fn kept_logs(&self) -> Option<&Path> {
         let logs = self.launcher.logs();
         (!logs.starts_with(self.launcher.scratch())).then_some(logs)
     }
@@ -208,6 +227,14 @@ fn title(cell: &Cell) -> String {
 }
 
 impl Instrument for Programs {
+    /// Restores the settings before the report, because a pager may block it.
+    fn finish(&mut self, _: &mut Document) -> Result<Option<String>, locklab_host::error::Error> {
+        self.prepared = None;
+        self.builds = None;
+        let logs = self.kept_logs();
+        Ok(logs.map(|logs| format!("Logs: {}", logs.display())))
+    }
+
     fn experiment(&self, design: Design) -> Experiment {
         let cells = self.cells();
         let modelled = |cell: &Cell| cell.metrics.iter().any(|m| m.source == Source::Model);

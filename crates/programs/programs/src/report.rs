@@ -5,13 +5,12 @@
 
 use crate::error::Error;
 use crate::spec::Spec;
-use locklab_document::{Curve, CurvePoint, Curves, Medium, Part, Section};
+use locklab_document::{Curve, CurvePoint, Curves, Document, Medium, Part, Section};
 use locklab_footprint::Footprint;
 use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use locklab_lab::metric::{L1I_MISSES, TEXT, THROUGHPUT};
-use locklab_lab::report::{Additions, Reporter};
 use serde::Deserialize;
-use serde_json::{Map, json};
+use serde_json::json;
 
 /// Number of symbols in the footprint's table.
 const ROWS: usize = 10;
@@ -23,27 +22,20 @@ const PANELS: [(&str, &str); 3] = [
     ("throughput [calls/CPU s]", THROUGHPUT),
 ];
 
-/// What programs add to a report.
-pub const REPORTER: Reporter = Reporter {
-    kind: crate::settings::KIND,
-    of: |_| true,
-    additions: |experiment, _| additions(experiment),
-};
-
-fn additions(experiment: &Experiment) -> Additions {
-    let mut sections = Vec::new();
+/// Appends to the report of programs the footprint of two builds and the picture of
+/// workloads with many call sites.
+pub fn append(experiment: &Experiment, report: &mut Document) {
     let footprint = footprint(experiment);
     match &footprint {
-        Ok(Some(footprint)) => sections.push(
+        Ok(Some(footprint)) => report.push(
             Section::new("Footprint").preformatted(locklab_footprint::render(footprint, ROWS)),
         ),
         Ok(None) => {}
-        Err(why) => sections.push(Section::new("Footprint").prose(format!("{why}."))),
+        Err(why) => report.push(Section::new("Footprint").prose(format!("{why}."))),
     }
-    sections.extend(call_sites(&experiment.cells));
+    report.sections.extend(call_sites(&experiment.cells));
     let footprint = footprint.ok().flatten();
-    let data = Map::from_iter([("footprint".to_owned(), json!(footprint))]);
-    Additions { sections, data }
+    report.data.insert("footprint".into(), json!(footprint));
 }
 
 fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, Error> {

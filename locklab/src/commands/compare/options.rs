@@ -1,7 +1,7 @@
 //! Options of `locklab compare`. Those for programs are short for what a file says
 //! in the tables of its subjects and workloads.
 
-use crate::comparing::ComparingArgs;
+use crate::arguments::ComparingArgs;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::libraries::preload_library;

@@ -1,11 +1,10 @@
-//! From arguments and an experiment file to two sides of programs, measured
-//! and reported.
+//! From arguments and an experiment file to two sides of programs, built and
+//! made ready.
 
 use super::options::{CompareArgs, ProgramOptions};
-use crate::cli::{Common, StoreArgs};
-use crate::comparing::Comparing;
-use crate::output::{check_writable, store_path, write_file};
-use locklab_document::render;
+use crate::arguments::{Common, StoreArgs};
+use crate::comparison::{Comparison, Options, Planned};
+use crate::output::check_writable;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
@@ -13,6 +12,7 @@ use locklab_host::machine::Machine;
 use locklab_host::message;
 use locklab_host::topology::Topology;
 use locklab_judge::Family;
+use locklab_lab::experiment::Design;
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::store::hash_of;
 use locklab_programs::counters::Counters;
@@ -20,121 +20,148 @@ use locklab_programs::launcher::Launcher;
 use locklab_programs::prepared::Prepared;
 use locklab_programs::{Programs, Settings, Spec, build};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use tempfile::TempDir;
 
 /// The number of pairs, unless another was given.
 const PAIRS: u32 = 20;
 
-/// Runs a comparison of programs.
+/// A comparison of programs, before anything is built or changed.
+pub(super) struct PlannedPrograms<'a> {
+    programs: &'a ProgramOptions,
+    spec: Spec,
+    design: Design,
+    topology: Topology,
+    /// The folder of the store, if it is in one.
+    beside: Option<PathBuf>,
+    options: Options<'a>,
+}
+
+/// What was made for the runs of a comparison, and ends with them.
+#[derive(Default)]
+struct Made {
+    /// Settings of the machine that reduce noise.
+    prepared: Option<Prepared>,
+    /// The folder of the builds, if the store is in memory.
+    builds: Option<TempDir>,
+}
+
+/// The comparison of programs that the arguments ask for.
 ///
 /// # Errors
 /// [`Error::Usage`] if a file, an option, a workload, a lock or a program is
-/// wrong or missing; [`Error::Failed`] if a build or the store fails, or
-/// nothing could be measured; [`Error::Interrupted`] after Ctrl-C. Samples that
-/// were measured are stored.
-pub(super) fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
+/// wrong or missing.
+pub(super) fn planned<'a>(
+    args: &'a CompareArgs,
+    common: &'a Common,
+) -> Result<PlannedPrograms<'a>, Error> {
+    args.comparing.check()?;
     let topology = Topology::read();
     let file = match &args.file {
         Some(path) => Settings::read(path)?,
         None => Settings::default(),
     };
-    let options = &args.programs;
-    let settings = options.settings(&args.settings, &args.command, args.comparing.aa, &file)?;
-    let mut spec = settings.spec();
+    let programs = &args.programs;
+    let settings = programs.settings(&args.settings, &args.command, args.comparing.aa, &file)?;
+    let spec = settings.spec();
     spec.check(&topology)?;
     let design = settings
         .design
         .design(PAIRS, Family::Holm, args.comparing.aa)?;
-    if let Some(plot) = &options.plot {
+    if let Some(plot) = &programs.plot {
         check_writable(plot)?;
     }
-    let interrupt = interrupt::listen()?;
-    let prepared = (options.prepare && !common.dry_run).then(|| Prepared::new(Path::new("/")));
-    let beside = beside_store(&args.comparing.store)?;
-    // Lives until the end of the runs, if the store is in memory.
-    let temporary;
-    if let Some(template) = options.build.as_ref().filter(|_| !common.dry_run) {
-        if !common.quiet {
-            message::print("Building both sides.");
-        }
-        let folder = match &beside {
-            Some(folder) => {
-                let here = std::env::current_dir().ok();
-                folder.join("builds").join(hash_of(&(template, here)))
-            }
-            None => {
-                temporary = tempfile::tempdir()
-                    .map_err(|e| Error::Failed(format!("no temporary folder: {e}")))?;
-                temporary.path().to_path_buf()
-            }
-        };
-        build::both(template, &mut spec, &folder, &interrupt)?;
-    }
-    let mut instrument = instrument(options, spec, &topology, beside, &interrupt)?;
-    let mut experiment = instrument.experiment(design);
-    if let Some(template) = &options.build {
-        let built = ("Each built by".to_owned(), template.clone());
-        experiment.facts.insert(0, built);
-    }
-    let notes = prepared.iter().flat_map(|p| p.notes.clone());
-    experiment.caveats.extend(notes);
-    let comparing = Comparing {
-        args: &args.comparing,
-        common,
-        interrupt: &interrupt,
-        time_limit: None,
-        file: args.file.as_ref().map(|path| path.display().to_string()),
-    };
-    if common.dry_run {
-        return comparing.carry_out(&mut instrument, experiment);
-    }
-    let judged = comparing.measure(&mut instrument, experiment)?;
-    // The settings are restored before the report, because a pager may block
-    // it.
-    drop(prepared);
-    if let Some(logs) = instrument.kept_logs().filter(|_| !common.quiet) {
-        message::print(format_args!("Logs: {}", logs.display()));
-    }
-    drop(instrument);
-    if let Some(path) = &options.plot {
-        let svg = render::svg(&judged.document).ok_or_else(|| {
-            Error::Failed("--plot shows workloads of call-sites, and none was measured".into())
-        })?;
-        write_file(path, &svg)?;
-    }
-    comparing.present(judged)
+    let mut options = Options::new(&args.comparing, common, &interrupt::listen()?);
+    options.file = args.file.as_ref().map(|path| path.display().to_string());
+    options.plot = programs.plot.as_deref();
+    Ok(PlannedPrograms {
+        programs,
+        spec,
+        design,
+        topology,
+        beside: beside_store(&args.comparing.store)?,
+        options,
+    })
 }
 
-fn instrument(
-    args: &ProgramOptions,
-    spec: Spec,
-    topology: &Topology,
-    beside: Option<PathBuf>,
-    interrupt: &Arc<AtomicBool>,
-) -> Result<Programs, Error> {
-    let limit = spec.run_limit.duration();
-    let mut launcher = Launcher::new(topology.order.clone(), limit, Arc::clone(interrupt))?;
-    launcher.cpus.clone_from(&spec.pin);
-    launcher.counters =
-        Counters::probe(spec.counters).map_err(locklab_programs::error::Error::from)?;
-    if let Some(folder) = &args.logs {
-        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-        launcher.keep_logs(folder)?;
+impl<'a> Planned<'a> for PlannedPrograms<'a> {
+    fn would_run(&self, json: bool) -> Result<String, Error> {
+        let comparison = self.comparison(self.spec.clone(), Made::default())?;
+        comparison.would_run(json)
     }
-    let environment = Environment::read();
-    let machine = Machine::new(&environment, &topology.order);
-    let instrument = Programs::new(spec, environment, machine, launcher)?;
-    Ok(match beside {
-        Some(folder) if args.logs.is_none() => instrument.with_logs_below(folder.join("logs")),
-        _ => instrument,
-    })
+
+    /// Changes the machine's settings and builds both sides, if that was asked.
+    fn prepare(self) -> Result<Comparison<'a>, Error> {
+        let mut made = Made {
+            prepared: self.programs.prepare.then(|| Prepared::new(Path::new("/"))),
+            builds: None,
+        };
+        let mut spec = self.spec.clone();
+        if let Some(template) = &self.programs.build {
+            if !self.options.common.quiet {
+                message::print("Building both sides.");
+            }
+            let folder = match &self.beside {
+                Some(folder) => {
+                    let here = std::env::current_dir().ok();
+                    folder.join("builds").join(hash_of(&(template, here)))
+                }
+                None => {
+                    let folder = tempfile::tempdir()
+                        .map_err(|e| Error::Failed(format!("no temporary folder: {e}")))?;
+                    made.builds.insert(folder).path().to_path_buf()
+                }
+            };
+            build::both(template, &mut spec, &folder, &self.options.interrupt)?;
+        }
+        self.comparison(spec, made)
+    }
+}
+
+impl<'a> PlannedPrograms<'a> {
+    fn comparison(&self, spec: Spec, made: Made) -> Result<Comparison<'a>, Error> {
+        let notes = made.prepared.iter().flat_map(|p| p.notes.clone());
+        let notes: Vec<String> = notes.collect();
+        let instrument = self.instrument(spec)?.ending(made.prepared, made.builds);
+        let mut experiment = instrument.experiment(self.design.clone());
+        if let Some(template) = &self.programs.build {
+            let built = ("Each built by".to_owned(), template.clone());
+            experiment.facts.insert(0, built);
+        }
+        experiment.caveats.extend(notes);
+        Ok(Comparison {
+            instrument: Box::new(instrument),
+            experiment,
+            options: self.options.clone(),
+            note: None,
+        })
+    }
+
+    fn instrument(&self, spec: Spec) -> Result<Programs, Error> {
+        let (order, limit) = (&self.topology.order, spec.run_limit.duration());
+        let interrupt = Arc::clone(&self.options.interrupt);
+        let mut launcher = Launcher::new(order.clone(), limit, interrupt)?;
+        launcher.cpus.clone_from(&spec.pin);
+        launcher.counters =
+            Counters::probe(spec.counters).map_err(locklab_programs::error::Error::from)?;
+        let logs = &self.programs.logs;
+        if let Some(folder) = logs {
+            let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+            launcher.keep_logs(folder)?;
+        }
+        let environment = Environment::read();
+        let machine = Machine::new(&environment, order);
+        let instrument = Programs::new(spec, environment, machine, launcher)?;
+        Ok(match &self.beside {
+            Some(folder) if logs.is_none() => instrument.with_logs_below(folder.join("logs")),
+            _ => instrument,
+        })
+    }
 }
 
 /// The folder of the store, if it is in one.
 fn beside_store(args: &StoreArgs) -> Result<Option<PathBuf>, Error> {
-    let path = store_path(args)?;
+    let path = args.path()?;
     if path == Path::new(":memory:") {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Arguments that commands share which build and boot kernels.
 
-use crate::comparing::ComparingArgs;
+use crate::arguments::ComparingArgs;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_kernel::recipe::Experiment;

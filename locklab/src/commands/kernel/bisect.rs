@@ -2,8 +2,8 @@
 //! `git bisect run`.
 
 use super::arguments::CompareArgs;
-use super::compare::{dry_run, measure, plan_of};
-use crate::cli::Common;
+use super::compare::{PlannedKernels, planned};
+use crate::comparison::{Comparison, Options, Planned as _, carry_out};
 use locklab_host::error::Error;
 use locklab_host::message;
 use locklab_judge::Verdict;
@@ -20,26 +20,25 @@ const ABORT: u8 = 128;
 /// be taken for a bad revision.
 pub(super) fn bisect(
     args: &CompareArgs,
-    common: &Common,
     cache: &Cache<'_>,
+    options: Options<'_>,
 ) -> Result<ExitCode, Error> {
-    let measured = (|| {
-        let plan = plan_of(args)?;
-        if common.dry_run {
-            return dry_run(&plan, common, cache).map(|_| None);
-        }
-        measure(&plan, &args.comparing, common, cache).map(Some)
-    })();
-    let (judged, comparing) = match measured {
-        Ok(None) => return Ok(ExitCode::SUCCESS),
-        Ok(Some(measured)) => measured,
+    let common = options.common;
+    if common.dry_run {
+        return carry_out(planned(args, cache, options)?, common);
+    }
+    let judged = planned(args, cache, options)
+        .and_then(PlannedKernels::prepare)
+        .and_then(Comparison::run);
+    let judged = match judged {
+        Ok(judged) => judged,
         Err(Error::Interrupted(why)) => return Err(Error::Interrupted(why)),
         Err(why) => {
             message::print(format_args!("locklab: {why}"));
             return Ok(ExitCode::from(ABORT));
         }
     };
-    comparing.print(&judged)?;
+    judged.print()?;
     let invalid = |v: &Verdict| matches!(v, Verdict::Invalid(_));
     let code = if judged.trouble.is_some() || judged.verdicts.primaries().any(invalid) {
         SKIP

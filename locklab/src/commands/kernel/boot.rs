@@ -1,7 +1,7 @@
 //! `locklab kernel boot`: one kernel that exists, one workload.
 
 use super::arguments::CacheArgs;
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;

@@ -2,7 +2,7 @@
 //! lists where a function was inlined in them.
 
 use super::arguments::FileArgs;
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_host::error::Error;

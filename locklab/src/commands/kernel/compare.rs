@@ -1,9 +1,7 @@
 //! `locklab kernel compare`: builds, boots and judges two kernels.
 
 use super::arguments::CompareArgs;
-use crate::cli::Common;
-use crate::comparing::{Comparing, ComparingArgs, Judged};
-use crate::output::print;
+use crate::comparison::{Comparison, Options, Planned};
 use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_kernel::cache::Cache;
@@ -11,43 +9,50 @@ use locklab_kernel::recipe::Experiment;
 use locklab_kernel::settings::{BoxSettings, GuestSettings};
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, Scope, prepare};
+use locklab_lab::instrument::Instrument;
 use locklab_lab::settings::{DesignSettings, over};
 use serde_json::json;
-use std::process::ExitCode;
 
 /// The default number of link orders: the fewest that are judged.
 const LAYOUTS: u32 = 8;
 
-pub(super) fn compare(
-    args: &CompareArgs,
-    common: &Common,
-    cache: &Cache<'_>,
-) -> Result<ExitCode, Error> {
-    let plan = plan_of(args)?;
-    if common.dry_run {
-        return dry_run(&plan, common, cache);
-    }
-    let (judged, comparing) = measure(&plan, &args.comparing, common, cache)?;
-    comparing.present(judged)
+/// A comparison of two kernels, before anything is built.
+pub struct PlannedKernels<'a> {
+    /// What is built and booted.
+    pub plan: Plan,
+    /// Sources and builds.
+    pub cache: &'a Cache<'a>,
+    /// How it is carried out.
+    pub options: Options<'a>,
 }
 
-/// The plan that the command line asks for.
+/// The comparison that the command line asks for.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
 /// out of range.
-pub(super) fn plan_of(args: &CompareArgs) -> Result<Plan, Error> {
+pub(super) fn planned<'a>(
+    args: &CompareArgs,
+    cache: &'a Cache<'a>,
+    options: Options<'a>,
+) -> Result<PlannedKernels<'a>, Error> {
+    options.args.check()?;
     let mut experiment = args.file.experiment()?;
     if args.on.is_some() {
         experiment.machine.on.clone_from(&args.on);
     }
     experiment.machine.typed_disk.clone_from(&args.scratch_disk);
-    plan(
+    let plan = plan(
         experiment,
         &args.workload,
         (&args.design, &args.guests),
-        args.comparing.aa,
-    )
+        options.args.aa,
+    )?;
+    Ok(PlannedKernels {
+        plan,
+        cache,
+        options,
+    })
 }
 
 /// The plan of a comparison of two kernels; the settings of the command line
@@ -101,52 +106,51 @@ fn disk(machine: &BoxSettings, loads: &mut [Load]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds and boots the kernels of `plan`, and judges.
-///
-/// # Errors
-/// [`Error::Failed`] if a tool is missing or nothing could be measured at all,
-/// [`Error::Interrupted`] after Ctrl-C.
-pub fn measure<'a>(
-    plan: &Plan,
-    comparing: &'a ComparingArgs,
-    common: &'a Common,
-    cache: &'a Cache<'a>,
-) -> Result<(Judged, Comparing<'a>), Error> {
-    comparing.files.check()?;
-    let comparing = Comparing {
-        args: comparing,
-        common,
-        interrupt: cache.interrupt,
-        time_limit: None,
-        file: None,
-    };
-    if let Some(target) = &plan.experiment.machine.on {
-        let (mut instrument, experiment) = locklab_box::prepare(cache, plan, target)?;
-        let mut judged = comparing.measure(&mut instrument, experiment)?;
-        // What was measured is reported, wherever the machine is.
-        if let Err(error) = instrument.go_home() {
-            judged.trouble.get_or_insert(error);
-        }
-        return Ok((judged, comparing));
+impl<'a> Planned<'a> for PlannedKernels<'a> {
+    fn would_run(&self, json: bool) -> Result<String, Error> {
+        Ok(would_run(&self.plan, self.cache, json))
     }
-    let (mut instrument, experiment) = prepare(cache, plan)?;
-    let judged = comparing.measure(&mut instrument, experiment)?;
-    Ok((judged, comparing))
+
+    /// Builds the kernels.
+    fn prepare(self) -> Result<Comparison<'a>, Error> {
+        let Self {
+            plan,
+            cache,
+            options,
+        } = self;
+        let (instrument, experiment): (Box<dyn Instrument + 'a>, _) =
+            match &plan.experiment.machine.on {
+                Some(target) => {
+                    let (boxes, experiment) = locklab_box::prepare(cache, &plan, target)?;
+                    (Box::new(boxes), experiment)
+                }
+                None => {
+                    let (kernels, experiment) = prepare(cache, &plan)?;
+                    (Box::new(kernels), experiment)
+                }
+            };
+        Ok(Comparison {
+            instrument,
+            experiment,
+            options,
+            note: None,
+        })
+    }
 }
 
-/// Prints what would be done, without building anything.
-pub fn dry_run(plan: &Plan, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
+/// What would be built and booted.
+fn would_run(plan: &Plan, cache: &Cache<'_>, json: bool) -> String {
     if let Some(target) = &plan.experiment.machine.on {
-        return print(&match common.json {
+        return match json {
             true => format!("{:#}\n", locklab_box::dry_run::json(plan, target, cache)),
             false => locklab_box::dry_run::text(plan, target, cache),
-        });
+        };
     }
     let variants = plan.experiment.variants();
     let booted = variants.iter().filter(|v| !v.size_only).count() as u64;
     let runs = 1 + u64::from(plan.experiment.guests.lock_profile);
     let boots = booted * 2 * runs * u64::from(plan.design.pairs) * plan.loads.len() as u64;
-    if common.json {
+    if json {
         let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
         let document = json!({
             "schema": 1,
@@ -160,7 +164,7 @@ pub fn dry_run(plan: &Plan, common: &Common, cache: &Cache<'_>) -> Result<ExitCo
             "boots": boots,
             "workloads": plan.loads,
         });
-        return print(&format!("{document:#}\n"));
+        return format!("{document:#}\n");
     }
     let mut text = format!(
         "{}: would build {} kernels, link each in {} orders, and boot {boots} times:\n",
@@ -177,5 +181,5 @@ pub fn dry_run(plan: &Plan, common: &Common, cache: &Cache<'_>) -> Result<ExitCo
             load.processes
         ));
     }
-    print(&text)
+    text
 }

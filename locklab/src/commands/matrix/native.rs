@@ -1,31 +1,27 @@
 //! `locklab matrix` on this machine.
 
 use super::settings::MatrixSettings;
-use crate::cli::Common;
-use crate::comparing::{Comparing, ComparingArgs, dry_run};
-use crate::output::store_path;
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::{Comparison, Options};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
-use locklab_host::message;
-use locklab_host::topology::{ranges, real_time};
+use locklab_host::topology::ranges;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
 use locklab_native::{Native, Plan, Spec, card, default_threads, pairs_for, subject};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Measures a matrix on this machine.
+/// The comparison of two locks on this machine.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
-/// out, [`Error::Failed`] if the machine or the store fails,
-/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
-pub(super) fn run(
+/// out, [`Error::Failed`] if the machine fails.
+pub(super) fn comparison<'a>(
     settings: &MatrixSettings,
-    args: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
+    args: &'a ComparingArgs,
+    common: &'a Common,
+) -> Result<Comparison<'a>, Error> {
     // Names are checked first, so that a typo is reported before the
     // calibration.
     for name in std::iter::once(&settings.baseline).chain(&settings.experiment) {
@@ -41,39 +37,26 @@ pub(super) fn run(
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;
     // Without a store there is no card either.
-    let prediction = store_path(&args.store)
+    let prediction = args
+        .store
+        .path()
         .ok()
         .and_then(|store| card::read(&card::path(&store)?))
         .and_then(|card| card.predict(&plan, &design, &native.machine));
-    let (mut instrument, mut experiment) = native
+    let (instrument, mut experiment) = native
         .instrument(plan, design, Arc::clone(&interrupt))
         .map_err(Error::Failed)?;
     if let Some(prediction) = prediction {
         prediction.note(&mut experiment);
     }
-    if common.dry_run {
-        return dry_run(&experiment, &instrument, common);
-    }
-    if real_time() {
-        return Err(Error::Failed(
-            "this process has a real-time scheduling policy, under which spinning threads would \
-             keep the machine from anything else, ending the run included; start it without chrt"
-                .into(),
-        ));
-    }
-    if let (Some(cpu), false) = (only, common.quiet) {
-        message::print(format_args!(
-            "Only CPU {cpu} may be used: threads take turns on it."
-        ));
-    }
-    Comparing {
-        args,
-        common,
-        interrupt: &interrupt,
-        time_limit: settings.here.time_limit.map(Limit::duration),
-        file: None,
-    }
-    .carry_out(&mut instrument, experiment)
+    let mut options = Options::new(args, common, &interrupt);
+    options.time_limit = settings.here.time_limit.map(Limit::duration);
+    Ok(Comparison {
+        instrument: Box::new(instrument),
+        experiment,
+        options,
+        note: only.map(|cpu| format!("Only CPU {cpu} may be used: threads take turns on it.")),
+    })
 }
 
 /// The specification of the settings, with the defaults of a machine of `cpus`

@@ -1,9 +1,8 @@
 //! What `locklab rank` is asked: its options. Nothing is run here.
 
 use super::needs::Need;
-use crate::cli::OwnLockArgs;
-use crate::commands::matrix::{ModelledSettings, NativeSettings, Threads, distinct};
-use crate::comparing::ComparingArgs;
+use crate::arguments::locks::{ModelledSettings, NativeSettings, Threads, distinct};
+use crate::arguments::{ComparingArgs, OwnLockArgs};
 use clap::Args;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::DesignSettings;

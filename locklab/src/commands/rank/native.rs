@@ -3,14 +3,13 @@
 use super::arguments::{RankSettings, lengths};
 use super::locks::{Place, question};
 use super::replayed;
-use crate::cli::Common;
-use crate::comparing::{Comparing, ComparingArgs};
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::{Comparison, Options};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
 use locklab_native::{Native, Spec, default_threads};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +17,16 @@ use std::time::Duration;
 /// place of its CPUs are worth more than the slices within it scatter.
 const BLOCKS: u32 = 72;
 
-/// Measures a ranking on this machine.
+/// The comparison of many locks on this machine.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
-/// out, [`Error::Failed`] if the machine or the store fails,
-/// [`Error::Interrupted`] after Ctrl-C. Samples that were measured are stored.
-pub(super) fn run(
+/// out, [`Error::Failed`] if the machine fails.
+pub(super) fn comparison<'a>(
     args: &RankSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
+    comparing: &'a ComparingArgs,
+    common: &'a Common,
+) -> Result<Comparison<'a>, Error> {
     let native = Native::probe();
     let mut spec = spec(args, native.topology.order.len());
     let replay = match &args.trace {
@@ -57,17 +55,17 @@ pub(super) fn run(
     // Of many copies none has a bias to be stored.
     let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
-    let (mut instrument, experiment) = native
+    let (instrument, experiment) = native
         .ranking(question, plan, design, Arc::clone(&interrupt))
         .map_err(Error::Failed)?;
-    Comparing {
-        args: comparing,
-        common,
-        interrupt: &interrupt,
-        time_limit: args.here.time_limit.map(Limit::duration),
-        file: None,
-    }
-    .carry_out(&mut instrument, experiment)
+    let mut options = Options::new(comparing, common, &interrupt);
+    options.time_limit = args.here.time_limit.map(Limit::duration);
+    Ok(Comparison {
+        instrument: Box::new(instrument),
+        experiment,
+        options,
+        note: None,
+    })
 }
 
 /// The specification of the arguments without its locks, with the defaults of a

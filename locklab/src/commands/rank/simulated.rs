@@ -3,9 +3,9 @@
 
 use super::arguments::{RankSettings, lengths};
 use super::locks::{Place, question};
-use crate::cli::Common;
-use crate::commands::matrix::workers;
-use crate::comparing::{Comparing, ComparingArgs};
+use crate::arguments::locks::workers;
+use crate::arguments::{Common, ComparingArgs};
+use crate::comparison::{Comparison, Options};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
@@ -14,24 +14,23 @@ use locklab_lab::ranking::Question;
 use locklab_lab::workload::Work;
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_sim_instrument::{Ranked, Spec, default_threads, with_vcpus};
-use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The default number of blocks: with fewer, nothing can be shown of fifty
 /// locks.
 const BLOCKS: u32 = 12;
 
-/// Simulates a ranking.
+/// The comparison of many locks on the modelled machine `on`.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock or a machine does not exist, or cannot do what is
-/// asked; [`Error::Failed`] if the store fails, [`Error::Interrupted`] after
-/// Ctrl-C.
-pub(super) fn run(
+/// asked.
+pub(super) fn comparison<'a>(
     args: &RankSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
+    comparing: &'a ComparingArgs,
+    common: &'a Common,
     on: &str,
-) -> Result<ExitCode, Error> {
+) -> Result<Comparison<'a>, Error> {
     let machine = Machine::named(on)
         .map_err(|e| e.to_string())
         .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
@@ -52,17 +51,15 @@ pub(super) fn run(
     let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
     let spec = spec(args, threads, &question);
     let interrupt = interrupt::listen()?;
-    let mut instrument = Ranked::new(spec, question, machine, design.seed, workers(), &interrupt)
-        .map_err(Error::Usage)?;
-    let experiment = instrument.experiment(design);
-    Comparing {
-        args: comparing,
-        common,
-        interrupt: &interrupt,
-        time_limit: None,
-        file: None,
-    }
-    .carry_out(&mut instrument, experiment)
+    let (seed, stop) = (design.seed, Arc::clone(&interrupt));
+    let instrument = Ranked::new(spec, question, machine, seed, workers(), stop);
+    let instrument = instrument.map_err(Error::Usage)?;
+    Ok(Comparison {
+        experiment: instrument.experiment(design),
+        instrument: Box::new(instrument),
+        options: Options::new(comparing, common, &interrupt),
+        note: None,
+    })
 }
 
 fn spec(args: &RankSettings, threads: Vec<usize>, question: &Question) -> Spec {

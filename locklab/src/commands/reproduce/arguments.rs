@@ -1,7 +1,7 @@
 //! Arguments of `locklab reproduce`.
 
+use crate::arguments::ComparingArgs;
 use crate::commands::kernel::CacheArgs;
-use crate::comparing::ComparingArgs;
 use clap::Args;
 use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::workload::Workload;

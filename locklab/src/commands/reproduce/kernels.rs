@@ -1,27 +1,40 @@
 //! Published experiments with kernels that are built and booted.
 
 use super::arguments::ReproduceArgs;
-use crate::cli::Common;
-use crate::commands::kernel::{cache, compare};
+use crate::arguments::Common;
+use crate::commands::kernel::cache;
+use crate::commands::kernel::compare::{self, PlannedKernels};
+use crate::comparison::{Options, Planned as _};
+use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_kernel::cache::Cache;
+use locklab_kernel::published;
 use locklab_kernel::recipe::Experiment;
-use locklab_kernel::{Plan, published};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// The plan of a report, restricted by the arguments.
-fn plan(name: &str, args: &ReproduceArgs, cache: &Cache<'_>) -> Result<Plan, Error> {
+/// The comparison of a report, restricted by the arguments.
+fn planned<'a>(
+    name: &str,
+    args: &ReproduceArgs,
+    cache: &'a Cache<'a>,
+    options: Options<'a>,
+) -> Result<PlannedKernels<'a>, Error> {
     let mut experiment = Experiment::read(&published::unpack(cache, name)?)?;
     experiment.keep_variants(&args.variant)?;
-    compare::plan(
+    let plan = compare::plan(
         experiment,
         &args.workload,
         (&args.design, &args.guests),
         args.comparing.aa,
-    )
+    )?;
+    Ok(PlannedKernels {
+        plan,
+        cache,
+        options,
+    })
 }
 
 /// Prints which kernels would be built and booted.
@@ -35,7 +48,8 @@ pub(super) fn dry_run(
 ) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&args.cache, common, &interrupt)?;
-    compare::dry_run(&plan(name, args, &cache)?, common, &cache)
+    let options = Options::new(&args.comparing, common, &interrupt);
+    print(&planned(name, args, &cache, options)?.would_run(common.json)?)
 }
 
 /// Builds, boots and judges a report's kernels; returns the report as JSON, and
@@ -50,8 +64,9 @@ pub(super) fn reproduce(
 ) -> Result<(Value, Option<Error>), Error> {
     let interrupt = interrupt::listen()?;
     let cache = cache(&args.cache, common, &interrupt)?;
-    let plan = plan(name, args, &cache)?;
-    let (judged, comparing) = compare::measure(&plan, &args.comparing, common, &cache)?;
+    args.comparing.check()?;
+    let options = Options::new(&args.comparing, common, &interrupt);
+    let judged = planned(name, args, &cache, options)?.prepare()?.run()?;
     let figures = published::beside(&judged.experiment, &judged.verdicts, name)?;
     let (same, of) = published::agreement(&figures);
     let mut value = render::json(&judged.document);
@@ -63,7 +78,7 @@ pub(super) fn reproduce(
         "directed": of,
     });
     if !common.json {
-        comparing.print(&judged)?;
+        judged.print()?;
     }
     Ok((value, judged.trouble))
 }

@@ -1,9 +1,8 @@
 //! Published experiments that are simulated: by name, or by a file of the
 //! user's.
 
-use crate::cli::Common;
-use crate::commands::matrix::workers;
-use crate::comparing::ComparingArgs;
+use crate::arguments::locks::workers;
+use crate::arguments::{Common, ComparingArgs};
 use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;

@@ -1,6 +1,6 @@
 //! `locklab results prune`: removes experiments from the store.
 
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;

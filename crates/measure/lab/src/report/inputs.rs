@@ -5,9 +5,8 @@
 
 use crate::experiment::{Cell, Experiment, Provenance};
 use crate::verdicts::{JudgedCell, Verdicts};
-use locklab_document::{Section, number};
+use locklab_document::number;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
 /// The words in which the report of one kind of comparison speaks of what is
 /// compared; an instrument knows what that is, a report does not.
@@ -27,15 +26,20 @@ pub struct Words {
     pub handoffs: &'static str,
 }
 
+impl Words {
+    /// Those that are true of whatever is compared.
+    pub const USUAL: Self = Self {
+        subject: "subject",
+        lean: ["lean", "if it must be lean"],
+        oversubscribed: "the figures include the scheduler",
+        off_cpu: "something else ran, or they sleep",
+        handoffs: "read both",
+    };
+}
+
 impl Default for Words {
     fn default() -> Self {
-        Self {
-            subject: "subject",
-            lean: ["lean", "if it must be lean"],
-            oversubscribed: "the figures include the scheduler",
-            off_cpu: "something else ran, or they sleep",
-            handoffs: "read both",
-        }
+        Self::USUAL
     }
 }
 
@@ -50,30 +54,6 @@ pub struct Context {
     pub file: Option<String>,
     /// The words for this kind of comparison.
     pub words: Words,
-    /// What the instruments that the caller knows add.
-    pub reporters: &'static [Reporter],
-}
-
-/// What only one instrument adds to the report of an experiment: sections, and
-/// fields of its JSON.
-#[derive(Clone, Debug, Default)]
-pub struct Additions {
-    /// Sections after the others.
-    pub sections: Vec<Section>,
-    /// Fields of the JSON document.
-    pub data: Map<String, Value>,
-}
-
-/// How an instrument adds to the report of a stored experiment, from what is
-/// stored alone. The command lists those of its instruments.
-#[derive(Clone, Copy, Debug)]
-pub struct Reporter {
-    /// The kind of experiment that it adds to.
-    pub kind: &'static str,
-    /// Whether it adds to an experiment of this provenance.
-    pub of: fn(&Provenance) -> bool,
-    /// Makes its sections and its fields of the JSON document.
-    pub additions: fn(&Experiment, &Verdicts) -> Additions,
 }
 
 /// The inputs of a report.

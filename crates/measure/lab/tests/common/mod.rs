@@ -388,7 +388,6 @@ pub(crate) fn context() -> Context {
         command: "locklab matrix virt-spin virt-spin-backoff --seed 7".into(),
         file: None,
         words: WORDS,
-        reporters: &[],
     }
 }
 

@@ -268,8 +268,9 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     assert_eq!(outcome.stopped, None);
     let verdicts = judge(&experiment).unwrap();
     // A report says what became of the prediction.
-    let added = (crate::spread::REPORTER.additions)(&experiment, &verdicts);
-    let said = format!("{:?}", added.sections);
+    let mut report = locklab_document::Document::default();
+    crate::spread::append(&experiment, &verdicts, &mut report);
+    let said = format!("{:?}", report.sections);
     assert!(said.contains("The machine card predicted that 9"), "{said}");
     let mut minute = Minute {
         seconds: (slices.now() - began).as_secs_f64(),

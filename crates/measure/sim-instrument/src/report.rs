@@ -1,24 +1,36 @@
-//! The figures that only a simulation can give, read back from the samples of
-//! an experiment, so that a stored report has them too.
+//! What the simulator appends to the report of a matrix: to a simulated one the
+//! figures that only a simulation can give, read back from the samples, so that a
+//! stored report has them too; to a measured one the command that goes beyond the
+//! limits of its machine.
 
-use locklab_document::{Column, Part, Section, Table};
+use locklab_document::{Column, Document, Part, Section, Table};
 use locklab_lab::experiment::{AT_ONCE, Cell, Experiment, Provenance};
-use locklab_lab::report::{Additions, Reporter};
-use locklab_sim::{Distance, Outcome};
-use serde_json::{Map, Value, json};
+use locklab_lab::verdicts::Verdicts;
+use locklab_sim::{Distance, Outcome, can_be_simulated};
+use serde_json::{Value, json};
 
-/// What a simulated matrix adds to its report.
-pub const REPORTER: Reporter = Reporter {
-    kind: locklab_lab::matrix::KIND,
-    of: |provenance| matches!(provenance, Provenance::Simulation(_)),
-    additions: |experiment, _| additions(experiment).unwrap_or_default(),
-};
+/// Appends to the report of a matrix what hardware cannot show, or what this machine
+/// cannot.
+pub fn append(experiment: &Experiment, _: &Verdicts, report: &mut Document) {
+    match experiment.provenance {
+        Provenance::Simulation(_) => append_simulated(experiment, report),
+        Provenance::Hardware(_) => {
+            let section = |text| Section::new("What this machine cannot show").prose(text);
+            report
+                .sections
+                .extend(larger_machine(experiment).map(section));
+        }
+        Provenance::Model(_) => {}
+    }
+}
 
-/// What hardware cannot show, from the samples: a paragraph that explains the
-/// tables, a table for each lock, and as JSON every outcome and a hash of all
-/// of them. `None` if there are no samples.
-fn additions(experiment: &Experiment) -> Option<Additions> {
-    let first = experiment.cells.first()?;
+/// Appends what hardware cannot show, from the samples: a paragraph that explains
+/// the tables, a table for each lock, and as JSON every outcome and a hash of all
+/// of them.
+fn append_simulated(experiment: &Experiment, report: &mut Document) {
+    let Some(first) = experiment.cells.first() else {
+        return;
+    };
     let place = |axis: &str| first.key.number(axis).unwrap_or_default();
     let shown: Vec<&Cell> = experiment
         .cells
@@ -67,11 +79,9 @@ fn additions(experiment: &Experiment) -> Option<Additions> {
         "trace_hash": format!("{hash:016x}"),
         "runs": details,
     });
-    let about = Section::new("What hardware cannot show").prose(about);
-    Some(Additions {
-        sections: std::iter::once(about).chain(tables).collect(),
-        data: Map::from_iter([("simulation".to_owned(), simulation)]),
-    })
+    report.push(Section::new("What hardware cannot show").prose(about));
+    report.sections.extend(tables);
+    report.data.insert("simulation".into(), simulation);
 }
 
 /// A sentence on how long runs warmed up, how precise each is by itself, and
@@ -142,4 +152,44 @@ fn row(threads: u64, run: &Outcome) -> Vec<String> {
         share(Distance::Remote),
         starved,
     ]
+}
+
+/// With this many threads at once a machine shows the benefit of queues.
+const MANY: u64 = 64;
+
+/// The closing paragraph of a report from hardware; `None` where the machine
+/// had enough CPUs, or where the locks cannot be simulated.
+fn larger_machine(experiment: &Experiment) -> Option<String> {
+    let at_once = experiment
+        .cells
+        .iter()
+        .filter(|cell| !cell.oversubscribed)
+        .filter_map(|cell| cell.key.number("threads"))
+        .max()?;
+    let labels = &experiment.labels;
+    let known = [&labels.baseline, &labels.experiment]
+        .into_iter()
+        .all(|name| can_be_simulated(name));
+    if at_once >= MANY || !known {
+        return None;
+    }
+    let virtual_machine = experiment
+        .facts
+        .iter()
+        .any(|(name, _)| name == "Hypervisor");
+    let machine = if virtual_machine {
+        "xeon-8380-vm"
+    } else {
+        "xeon-8380-2s"
+    };
+    let locks = if labels.baseline == labels.experiment {
+        format!("{} --aa", labels.baseline)
+    } else {
+        format!("{} {}", labels.baseline, labels.experiment)
+    };
+    Some(format!(
+        "No more than {at_once} of these threads ran at once: what the locks do with more, and \
+         across sockets, this machine cannot show. A model of one that can takes seconds, and \
+         its figures are marked as simulated: `locklab matrix {locks} --on {machine}`."
+    ))
 }

@@ -1,0 +1,219 @@
+//! The arguments that several commands share.
+//!
+//! Each is declared once, so that `--resume` or `--fail-on` mean the same for
+//! locks, programs and kernels. Nothing here measures or knows a command.
+
+pub mod locks;
+
+use crate::output::{check_writable, write_file};
+use clap::Args;
+use locklab_document::{Document, render};
+use locklab_host::error::Error;
+use locklab_lab::gate::FailOn;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Common {
+    /// Show what would run, without running it
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+    /// Show no progress and no notes
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Print one JSON document on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The store of a command that has one.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+pub struct StoreArgs {
+    /// The store of samples [default: locklab.sqlite in the user's data folder]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+}
+
+/// How locks of the user's own are compiled.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Locks of your own")]
+#[serde(default)]
+pub struct OwnLockArgs {
+    /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
+    /// -Iinclude'
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub cflags: Option<String>,
+}
+
+impl StoreArgs {
+    /// The store that the arguments name, or the default one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no home folder for the default one.
+    pub(crate) fn path(&self) -> Result<PathBuf, Error> {
+        if let Some(path) = &self.store {
+            return Ok(path.clone());
+        }
+        directories::ProjectDirs::from("", "", "locklab")
+            .map(|dirs| dirs.data_dir().join("locklab.sqlite"))
+            .ok_or_else(|| {
+                Error::Usage(
+                    "there is no home folder to keep the store in; give --store PATH".into(),
+                )
+            })
+    }
+}
+
+/// How a comparison is carried out and reported, whatever is compared. What is
+/// compared, and by which design, are settings, which a file may have too.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "How it is carried out")]
+pub struct ComparingArgs {
+    /// Compare the baseline with itself, and store the bias of this set-up
+    /// (rank: eight copies of one lock)
+    #[arg(long)]
+    pub aa: bool,
+    /// Continue the same comparison where it was interrupted
+    #[arg(long)]
+    pub resume: bool,
+    /// Exit with 3 if a verdict is one of these, or if something is missing
+    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
+    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) files: ReportFiles,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Files to which a report is written, in addition to standard output.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Reports")]
+pub struct ReportFiles {
+    /// Also write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Also write the report in Markdown, as a summary of a CI job
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Also write the verdicts as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Also write the verdicts as SARIF
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+}
+
+/// Writes a document in one format; the words are those of verdicts that fail.
+type Format = fn(&Document, &[&str]) -> String;
+
+impl ReportFiles {
+    /// Each option with its format.
+    fn formats(&self) -> [(&Option<PathBuf>, Format); 4] {
+        [
+            (&self.html, |document, _| render::html(document)),
+            (&self.markdown, |document, _| render::markdown(document)),
+            (&self.junit, render::junit),
+            (&self.sarif, |document, failing| {
+                format!("{:#}\n", render::sarif(document, failing))
+            }),
+        ]
+    }
+
+    /// The files that were requested, with their formats.
+    fn requested(&self) -> impl Iterator<Item = (&PathBuf, Format)> {
+        let formats = self.formats().into_iter();
+        formats.filter_map(|(path, format)| Some((path.as_ref()?, format)))
+    }
+
+    /// Checks that every file can be written, before anything is measured.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the first file that cannot be written.
+    pub fn check(&self) -> Result<(), Error> {
+        self.requested()
+            .try_for_each(|(path, _)| check_writable(path))
+    }
+
+    /// Writes every requested file.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] with the first file that cannot be written.
+    pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
+        self.requested()
+            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))
+    }
+}
+
+impl ComparingArgs {
+    /// Refuses to continue what no store has kept, and files that cannot be written.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the store is kept in memory, or with the first such file.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.resume && !self.is_kept() {
+            return Err(Error::Usage(
+                "--resume continues a stored experiment, and --store :memory: keeps none; leave \
+                 one of them out"
+                    .into(),
+            ));
+        }
+        self.files.check()
+    }
+
+    /// Whether the samples outlive the command.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.store.store.as_deref() != Some(Path::new(":memory:"))
+    }
+
+    /// The words of `--fail-on`; a regression always fails a test file.
+    pub(crate) fn failing(&self) -> Vec<&'static str> {
+        if self.fail_on.is_empty() {
+            return vec![FailOn::Worse.word()];
+        }
+        self.fail_on.iter().map(|f| f.word()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use locklab_document::Labels;
+
+    /// The recipe of an output format: an option and a line in `formats`.
+    #[test]
+    fn an_option_of_a_format_writes_its_file() {
+        #[derive(clap::Parser)]
+        struct Options {
+            #[command(flatten)]
+            files: ReportFiles,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let options: Vec<String> = Options::command()
+            .get_arguments()
+            .filter_map(|option| option.get_long().map(str::to_owned))
+            .collect();
+        let mut words = vec!["locklab".to_owned()];
+        for option in &options {
+            words.push(format!("--{option}"));
+            words.push(folder.path().join(option).display().to_string());
+        }
+        let Options { files } = clap::Parser::parse_from(words);
+        files.check().unwrap();
+        let document = Document {
+            title: "A title".into(),
+            labels: Labels::new("tas", "mcs"),
+            ..Document::default()
+        };
+        files.write(&document, &[]).unwrap();
+        for option in options {
+            let text = std::fs::read_to_string(folder.path().join(&option)).unwrap();
+            assert!(!text.is_empty(), "--{option} wrote nothing");
+        }
+    }
+}

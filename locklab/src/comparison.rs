@@ -1,0 +1,288 @@
+//! The path of every comparison, whatever is compared: what is planned, then the
+//! instrument with its experiment, run, judged and shown.
+//!
+//! It is entered once, by [`carry_out`]. It must never know what is compared.
+
+mod announcement;
+
+use crate::arguments::{Common, ComparingArgs, ReportFiles};
+use crate::kinds;
+use crate::output::{command_line, print, write_file};
+use announcement::announcement;
+use locklab_document::{Document, render};
+use locklab_host::error::Error;
+use locklab_host::message;
+use locklab_lab::experiment::{Experiment, Provenance};
+use locklab_lab::gate::{FailOn, fails, not_complete};
+use locklab_lab::instrument::Instrument;
+use locklab_lab::report::{self, Context};
+use locklab_lab::runner::Stop;
+use locklab_lab::session::{Measured, Session};
+use locklab_lab::store::{Listed, Store};
+use locklab_lab::verdicts::{Verdicts, judge};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How a comparison is carried out and shown.
+#[derive(Clone)]
+pub struct Options<'a> {
+    /// Options of every comparing command.
+    pub args: &'a ComparingArgs,
+    /// Options of every command.
+    pub common: &'a Common,
+    /// Set by Ctrl-C.
+    pub interrupt: Arc<AtomicBool>,
+    /// The time after which no pair is started.
+    pub time_limit: Option<Duration>,
+    /// The experiment file, where the report names it.
+    pub file: Option<String>,
+    /// The file for the picture of the report.
+    pub plot: Option<&'a Path>,
+}
+
+impl<'a> Options<'a> {
+    /// The options of a command line, with no time limit.
+    pub fn new(args: &'a ComparingArgs, common: &'a Common, interrupt: &Arc<AtomicBool>) -> Self {
+        Self {
+            args,
+            common,
+            interrupt: Arc::clone(interrupt),
+            time_limit: None,
+            file: None,
+            plot: None,
+        }
+    }
+}
+
+/// What a command asks to compare, before anything is built, changed or run.
+pub trait Planned<'a> {
+    /// What would be done, as text or as JSON: `--dry-run`.
+    ///
+    /// # Errors
+    /// If it could not be done.
+    fn would_run(&self, json: bool) -> Result<String, Error>;
+
+    /// Makes the comparison, and builds what it needs.
+    ///
+    /// # Errors
+    /// If it cannot be built, or the machine or a program is missing.
+    fn prepare(self) -> Result<Comparison<'a>, Error>;
+}
+
+/// A comparison that can be run.
+pub struct Comparison<'a> {
+    /// What measures or simulates it.
+    pub instrument: Box<dyn Instrument + 'a>,
+    /// Its cells, which have no pairs yet.
+    pub experiment: Experiment,
+    /// How it is carried out and shown.
+    pub options: Options<'a>,
+    /// What the user should know before it runs.
+    pub note: Option<String>,
+}
+
+/// A comparison that has been run and judged.
+pub struct Judged<'a> {
+    /// The experiment with all its samples.
+    pub experiment: Experiment,
+    /// What the judge says of its cells.
+    pub verdicts: Verdicts,
+    /// The report, with what its instrument appends.
+    pub document: Document,
+    /// The error, if it did not end normally.
+    pub trouble: Option<Error>,
+    options: Options<'a>,
+}
+
+/// Carries out what is planned; the exit code depends on the verdicts.
+///
+/// # Errors
+/// [`Error::Usage`] if a file cannot be written or an option is wrong,
+/// [`Error::Failed`] if nothing could be built or measured, `--fail-on` judged
+/// nothing or the store failed, [`Error::Interrupted`] after Ctrl-C. Samples that
+/// were measured are stored and reported even then.
+pub fn carry_out<'a>(planned: impl Planned<'a>, common: &Common) -> Result<ExitCode, Error> {
+    if common.dry_run {
+        return print(&planned.would_run(common.json)?);
+    }
+    let comparison = planned.prepare()?;
+    let judged = comparison.run()?;
+    judged.show()
+}
+
+impl<'a> Planned<'a> for Comparison<'a> {
+    fn would_run(&self, json: bool) -> Result<String, Error> {
+        let (experiment, instrument) = (&self.experiment, &*self.instrument);
+        Ok(match json {
+            true => announcement::json(experiment, instrument),
+            false => announcement::text(experiment, instrument),
+        })
+    }
+
+    fn prepare(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// Runs the comparison, stores its samples and judges them.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the store cannot be used or the experiment cannot
+    /// be judged, [`Error::Usage`] if an option is wrong; nothing was measured
+    /// then.
+    pub fn run(self) -> Result<Judged<'a>, Error> {
+        let Self {
+            mut instrument,
+            experiment,
+            options,
+            note,
+        } = self;
+        let (args, quiet) = (options.args, options.common.quiet);
+        let store = Store::open(&args.store.path()?)?;
+        if !quiet {
+            note.iter().for_each(message::print);
+            message::print(announcement(&experiment, &*instrument));
+        }
+        let session = Session {
+            store,
+            command: command_line(),
+            resume: args.resume,
+            deadline: options.time_limit.map(|limit| Instant::now() + limit),
+            interrupt: &options.interrupt,
+            quiet,
+        };
+        let measured = session.run(&mut *instrument, experiment)?;
+        let mut trouble = trouble(&measured, args.is_kept());
+        let Measured {
+            experiment, listed, ..
+        } = measured;
+        let (verdicts, mut document) = report_of(&experiment, &listed, options.file.clone())?;
+        match instrument.finish(&mut document) {
+            Ok(Some(note)) if !quiet => message::print(note),
+            Ok(_) => {}
+            Err(error) => trouble = trouble.or(Some(error)),
+        }
+        Ok(Judged {
+            experiment,
+            verdicts,
+            document,
+            trouble,
+            options,
+        })
+    }
+}
+
+impl Judged<'_> {
+    /// Shows the report; the exit code depends on the verdicts.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the report cannot be written or `--fail-on` judged
+    /// nothing, and the error of the measurement, if it did not end normally.
+    pub fn show(self) -> Result<ExitCode, Error> {
+        self.print()?;
+        if let Some(trouble) = self.trouble {
+            return Err(trouble);
+        }
+        let failed = fails(&self.options.args.fail_on, &self.experiment, &self.verdicts)?;
+        Ok(ExitCode::from(if failed { 3 } else { 0 }))
+    }
+
+    /// Prints the report, and writes the requested files.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if one of them cannot be written.
+    pub fn print(&self) -> Result<(), Error> {
+        let args = self.options.args;
+        show(&self.document, self.options.common)?;
+        if let Some(path) = self.options.plot {
+            let picture = render::svg(&self.document).ok_or_else(|| {
+                Error::Failed("--plot shows workloads of call-sites, and none was measured".into())
+            })?;
+            write_file(path, &picture)?;
+        }
+        let written = args.files.write(&self.document, &args.failing());
+        written.map_err(|error| match error {
+            Error::Failed(why) if args.is_kept() => Error::Failed(format!(
+                "{why}; the samples are stored, so 'locklab results show' with another file makes \
+                 it again"
+            )),
+            other => other,
+        })
+    }
+}
+
+/// The verdicts of an experiment and its report, with what its instrument appends.
+fn report_of(
+    experiment: &Experiment,
+    listed: &Listed,
+    file: Option<String>,
+) -> Result<(Verdicts, Document), Error> {
+    let verdicts = judge(experiment).map_err(|e| Error::Failed(e.to_string()))?;
+    let context = Context {
+        date: match experiment.provenance {
+            Provenance::Simulation(_) => "irrelevant: the same seed gives the same figures".into(),
+            _ => format!("{} UTC", listed.started),
+        },
+        command: listed.command.clone(),
+        file,
+        words: kinds::words(&experiment.kind),
+    };
+    let mut document = report::document(experiment, &verdicts, &context);
+    kinds::append(experiment, &verdicts, &mut document);
+    Ok((verdicts, document))
+}
+
+/// Prints a report as text, or as JSON if requested.
+///
+/// # Errors
+/// [`Error::Failed`] if standard output cannot be written.
+pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
+    print(&if common.json {
+        format!("{:#}\n", render::json(document))
+    } else {
+        render::text(document, render::Colour::for_stdout())
+    })
+}
+
+/// Prints the report of a stored experiment, and writes its files.
+///
+/// # Errors
+/// [`Error::Failed`] if it cannot be judged or written.
+pub fn show_stored(
+    experiment: &Experiment,
+    listed: &Listed,
+    files: &ReportFiles,
+    common: &Common,
+) -> Result<ExitCode, Error> {
+    files.check()?;
+    let (_, document) = report_of(experiment, listed, None)?;
+    show(&document, common)?;
+    files.write(&document, &[FailOn::Worse.word()])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The error, with its exit code, of a comparison that did not end normally.
+fn trouble(measured: &Measured, kept: bool) -> Option<Error> {
+    if let Some(failure) = &measured.store_failure {
+        return Some(Error::Failed(format!(
+            "{failure}; the report above is complete, but samples from then on are not stored"
+        )));
+    }
+    match &measured.outcome.stopped {
+        Some(Stop::Interrupted) => {
+            let stored = if kept {
+                "what was measured is stored, and the same command with --resume continues"
+            } else {
+                "--store :memory: keeps nothing, so the same command begins anew"
+            };
+            return Some(Error::Interrupted(format!("interrupted; {stored}")));
+        }
+        Some(Stop::Fatal(why)) => return Some(Error::Failed(why.clone())),
+        Some(Stop::TimeLimit | Stop::UsedUp) | None => {}
+    }
+    not_complete(&measured.experiment).map(Error::Failed)
+}
