@@ -95,6 +95,44 @@ fn a_template_goes_through_a_matrix_simulated_and_here() {
     assert!(text.contains("mine.c"), "{text}");
 }
 
+/// The template and a file in C++, by a relative path, with each compiler in each
+/// language and with one of each.
+#[test]
+fn both_compilers_are_understood() {
+    let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !["gcc", "g++", "clang", "clang++"].into_iter().all(is_there) {
+        println!("skipped: gcc, g++ or clang is missing");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&locklab(folder.path(), &["new-lock", "mine.c"]));
+    let cpp = "#include <locklab_lock.h>
+#include <atomic>
+struct spin { std::atomic<int> held; };
+LOCKLAB_LOCK(spin, spin, lab_no_context);
+void lab_lock(void *p, void *) { while (static_cast<spin *>(p)->held.exchange(1)) lab_relax(); }
+void lab_unlock(void *p, void *) { static_cast<spin *>(p)->held.store(0); }
+";
+    std::fs::write(folder.path().join("mine.cpp"), cpp).unwrap();
+    for (c, cxx) in [("gcc", "g++"), ("clang", "clang++"), ("gcc", "clang++")] {
+        for file in ["./mine.c", "mine.cpp"] {
+            let at = |arguments: &str| {
+                let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
+                    .current_dir(folder.path())
+                    .envs([("LC_ALL", "C"), ("CC", c), ("CXX", cxx)])
+                    .arg("--quiet")
+                    .args(arguments.split(' '))
+                    .output();
+                stdout(&output.unwrap())
+            };
+            at(&format!("verify {file} --executions 20"));
+            let cell = "--threads 2 --critical 0 --non-critical 1 --pairs 8 --store store.sqlite";
+            at(&format!("matrix {file} ticket --on flat-16 {cell}"));
+            at(&format!("matrix {file} ticket --time 1 {cell}"));
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ type Package = (&'static str, &'static str);
 pub(crate) const PACKAGES: &[Package] = &[
     ("gcc", "C callers, footprint and peer benchmarks"),
     ("g++", "programs on other locks: C++"),
-    ("clang", "C callers"),
+    ("clang", "C callers, locks of the user's own"),
     ("binutils", "footprint against nm"),
     ("pkg-config", "C callers"),
     ("libck-dev", "peer benchmarks: Concurrency Kit"),

@@ -11,8 +11,9 @@ use crate::cpu::{DONE, FOREVER, Phase};
 use crate::drain;
 use crate::engine::{Engine, engine};
 use crate::own_stores::{drain_all, has_store_at};
-use crate::platform::Sim;
+use crate::platform::{Sim, Word};
 pub use crate::region::{Memory, Region};
+use crate::scheduler::kick;
 use crate::spin::{self, pause_until_exit, watch};
 use crate::store_buffer::read as read_bits;
 use locklab_locks::platform::{Ordering, Platform};
@@ -107,6 +108,24 @@ pub unsafe fn update(
     old
 }
 
+/// Sleeps until another CPU calls [`wake`] for the word, but returns at once if the
+/// word does not hold `expected`. Returns whether it slept.
+///
+/// # Safety
+/// The same conditions as for [`load`], for four bytes.
+pub unsafe fn sleep(address: usize, expected: u32, site: usize) -> bool {
+    engine().current().site.set(site);
+    // SAFETY: promised; the type has the layout of its value.
+    unsafe { &*std::ptr::with_exposed_provenance::<Word<u32>>(address) }.sleep(expected)
+}
+
+/// Ends the [`sleep`] of at most so many CPUs on the word, of those that have slept the
+/// longest. Returns how many those were.
+pub fn wake(address: usize, most: usize, site: usize) -> usize {
+    engine().current().site.set(site);
+    kick(engine(), address, most)
+}
+
 /// Simulates a plain read, which the code itself makes when this has returned.
 pub fn read(address: usize, size: u8, site: usize) {
     let engine = engine();
@@ -163,7 +182,7 @@ pub unsafe fn pause_until_change(seen: &[Seen], reads: u32, pauses: u32, site: u
     }
     pause();
     let costs = &engine.costs;
-    sleep(
+    sleep_until_change(
         engine,
         seen,
         u64::from(reads) * costs.l1 + u64::from(pauses) * costs.pause,
@@ -186,7 +205,7 @@ unsafe fn changed(data: *mut ()) -> u32 {
 }
 
 /// Sleeps until one of several words changes.
-fn sleep(engine: &Engine, seen: &[Seen], period: u64) {
+fn sleep_until_change(engine: &Engine, seen: &[Seen], period: u64) {
     engine.sync();
     drain_all(engine);
     let who = engine.current.get();

@@ -5,7 +5,7 @@ use crate::arena::{Arena, LINE};
 use crate::engine::{Engine, engine};
 use crate::own_stores::drain_all;
 use crate::platform::{Sim, Word};
-use crate::scheduler::kick_all;
+use crate::scheduler::kick;
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, VisibleReader};
 
@@ -84,7 +84,7 @@ unsafe impl ParkingWorld for Lot {
     }
 
     fn wake_all(word: &Word<u32>) {
-        kick_all(engine(), word.address());
+        kick(engine(), word.address(), usize::MAX);
     }
 
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {

@@ -200,6 +200,25 @@ macro_rules! atomic {
     };
 }
 
+impl Word<u32> {
+    /// As [`Platform::wait`]. Returns whether the CPU slept.
+    pub(crate) fn sleep(&self, expected: u32) -> bool {
+        let engine = engine();
+        // A full barrier, as a hypercall is; the check and the halt are one
+        // step.
+        drain_all(engine);
+        if engine.hypervisor.call > 0 {
+            engine.time.set(engine.time.get() + engine.hypervisor.call);
+            engine.sync();
+        }
+        let sleeps = self.read() == expected && self.get() == expected;
+        if sleeps {
+            halt(engine, self.address());
+        }
+        sleeps
+    }
+}
+
 /// A spin as the engine sees it: a word, the lock's closure, the last value.
 struct Spinner<'a, T, F> {
     word: &'a Word<T>,
@@ -390,23 +409,14 @@ unsafe impl Platform for Sim {
 
     #[track_caller]
     fn wait(word: &Word<u32>, expected: u32) {
-        let engine = engine();
-        engine.current().place.set(Some(Location::caller()));
-        // A full barrier, as a hypercall is; the check and the halt are one
-        // step.
-        drain_all(engine);
-        if engine.hypervisor.call > 0 {
-            engine.time.set(engine.time.get() + engine.hypervisor.call);
-            engine.sync();
-        }
-        if word.read() == expected && word.get() == expected {
-            halt(engine, word.address());
-        }
-        engine.current().place.set(None);
+        let cpu = engine().current();
+        cpu.place.set(Some(Location::caller()));
+        word.sleep(expected);
+        cpu.place.set(None);
     }
 
     fn wake(word: &Word<u32>) {
-        kick(engine(), word.address());
+        kick(engine(), word.address(), 1);
     }
 
     fn virtualized() -> bool {

@@ -179,42 +179,28 @@ pub(crate) fn halt(engine: &Engine, word: usize) {
     engine.suspend(Phase::Halted);
 }
 
-/// Lets the running CPU wake one that has halted on `word`.
-pub(crate) fn kick(engine: &Engine, word: usize) {
-    engine.sync();
-    drain_all(engine);
-    let hypervisor = &engine.hypervisor;
-    let mut halted = hypervisor.halted.borrow_mut();
-    let first = halted.iter().position(|&(_, awaited)| awaited == word);
-    let now = engine.time.get();
-    let Some(place) = first else {
-        return engine.time.set(now + hypervisor.fruitless);
-    };
-    let now = now + hypervisor.kick;
-    let (who, _) = halted.remove(place);
-    engine
-        .queue
-        .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
-    engine.time.set(now);
-}
-
-/// Lets the running CPU wake all that have halted on `word`, by one call.
-pub(crate) fn kick_all(engine: &Engine, word: usize) {
+/// Lets the running CPU wake those that have halted on `word` first, at most so many,
+/// by one call. Returns how many those were.
+pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
     engine.sync();
     drain_all(engine);
     let hypervisor = &engine.hypervisor;
     let mut halted = hypervisor.halted.borrow_mut();
     let mut now = engine.time.get() + hypervisor.fruitless;
+    let mut woken = 0;
     halted.retain(|&(who, awaited)| {
-        if awaited == word {
+        let wakes = awaited == word && woken < most;
+        if wakes {
+            woken += 1;
             now += hypervisor.kick - hypervisor.fruitless.min(hypervisor.kick);
             engine
                 .queue
                 .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
         }
-        awaited != word
+        !wakes
     });
     engine.time.set(now);
+    woken
 }
 
 /// Lets the running CPU, a thread, give its hardware thread to another that is ready,

@@ -143,9 +143,13 @@ impl Run<'_> {
                     + held
                     + Arena::lines_for::<Buffer>());
         let clock = machine.get("core.clock_ghz");
+        let scheduler = match machine.get("vm.vcpus") > 0.0 {
+            true => Hypervisor::new(machine, threads, used),
+            false => Hypervisor::of_system(machine, threads, used),
+        };
         let engine = Engine::new(
             machine,
-            Hypervisor::new(machine, threads, used),
+            scheduler,
             threads,
             (lines, memory.regions),
             scenario.seed,

@@ -4,8 +4,11 @@
  * Compiled without -fsanitize=thread and linked into the user's library. Only
  * the names of the entry points are those of the compiler's interface.
  */
+#include <linux/futex.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #define HIDDEN __attribute__((visibility("hidden"), used))
 #define SITE __builtin_return_address(0)
@@ -22,6 +25,9 @@ struct locklab_hooks {
 	unsigned (*node)(void);
 	void (*relax)(void *, size_t, void *);
 	void (*fail)(const char *, const char *, unsigned);
+	int (*futex_wait)(const volatile void *, unsigned, void *);
+	unsigned (*futex_wake)(const volatile void *, unsigned, void *);
+	void (*refuse_call)(long, long, void *);
 };
 
 /* Set when the library has been loaded. */
@@ -197,7 +203,50 @@ HIDDEN void __assert_fail(const char *text, const char *file, unsigned line, con
 }
 HIDDEN void abort(void)
 {
-	locklab_hooks.fail("abort", "", 0);
+	locklab_hooks.fail("abort()", "", 0);
+	__builtin_trap();
+}
+
+HIDDEN int lab_futex_wait(const volatile void *word, unsigned expected)
+{
+	return locklab_hooks.futex_wait(word, expected, SITE);
+}
+HIDDEN int lab_futex_wake(const volatile void *word, unsigned count)
+{
+	return (int)locklab_hooks.futex_wake(word, count, SITE);
+}
+
+/* The calls of the system that are modelled: waits without a time-out, and wake-ups. */
+HIDDEN long syscall(long number, ...)
+{
+	long arguments[6];
+	va_list rest;
+	va_start(rest, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(rest, long);
+	va_end(rest);
+	const volatile void *word = (const volatile void *)arguments[0];
+	unsigned value = (unsigned)arguments[2];
+	int all = (unsigned)arguments[5] == FUTEX_BITSET_MATCH_ANY;
+	if (number == SYS_futex) {
+		switch ((int)arguments[1] & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)) {
+		case FUTEX_WAIT_BITSET:
+			if (!all)
+				break;
+			/* fallthrough */
+		case FUTEX_WAIT:
+			if (arguments[3])
+				break;
+			return locklab_hooks.futex_wait(word, value, SITE);
+		case FUTEX_WAKE_BITSET:
+			if (!all)
+				break;
+			/* fallthrough */
+		case FUTEX_WAKE:
+			return (long)locklab_hooks.futex_wake(word, value, SITE);
+		}
+	}
+	locklab_hooks.refuse_call(number, number == SYS_futex ? arguments[1] : -1, SITE);
 	__builtin_trap();
 }
 

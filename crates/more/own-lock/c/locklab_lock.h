@@ -35,6 +35,13 @@ int lab_read_trylock(void *lock, void *ctx); /* 1 if acquired */
 /* Provided by Locklab. */
 unsigned lab_cpu(void);  /* this CPU's number, from 0 */
 unsigned lab_node(void); /* its NUMA node */
+
+/* Sleep and wake-up, as the futexes of Linux: a word is 4 bytes, aligned. The first
+ * sleeps while the word holds `expected`, and may return at any time; 0 if it slept.
+ * The second wakes at most `count` sleepers and returns how many it woke. A call of
+ * syscall(SYS_futex, word, FUTEX_WAIT or FUTEX_WAKE, ...) is the same. */
+int lab_futex_wait(const volatile void *word, unsigned expected);
+int lab_futex_wake(const volatile void *word, unsigned count);
 #ifdef LOCKLAB_NATIVE
 static inline void lab_relax(void) /* one pause of a spinning CPU */
 {

@@ -1,4 +1,11 @@
 /* The functions that a lock calls when it runs on this machine's own CPUs. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
 struct locklab_host {
 	unsigned (*cpu)(void);
 	unsigned (*node)(void);
@@ -8,8 +15,8 @@ struct locklab_host {
 /* Set when the library has been loaded. */
 struct locklab_host locklab_host;
 
-__attribute__((visibility("hidden"))) unsigned lab_cpu(void) { return locklab_host.cpu(); }
-__attribute__((visibility("hidden"))) unsigned lab_node(void) { return locklab_host.node(); }
+HIDDEN unsigned lab_cpu(void) { return locklab_host.cpu(); }
+HIDDEN unsigned lab_node(void) { return locklab_host.node(); }
 
 __attribute__((visibility("hidden"), noreturn)) void
 __assert_fail(const char *text, const char *file, unsigned line, const char *function)
@@ -20,6 +27,26 @@ __assert_fail(const char *text, const char *file, unsigned line, const char *fun
 }
 __attribute__((visibility("hidden"), noreturn)) void abort(void)
 {
-	locklab_host.fail("abort", "", 0);
+	locklab_host.fail("abort()", "", 0);
 	__builtin_trap();
+}
+
+static long futex(const volatile void *word, int operation, unsigned value, const char *call)
+{
+	long done = syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, 0, 0, 0);
+	if (done < 0 && (errno == EINVAL || errno == EFAULT)) {
+		locklab_host.fail(call, "", 0);
+		__builtin_trap();
+	}
+	return done;
+}
+
+HIDDEN int lab_futex_wait(const volatile void *word, unsigned expected)
+{
+	return (int)futex(word, FUTEX_WAIT, expected, "lab_futex_wait() with no aligned word");
+}
+
+HIDDEN int lab_futex_wake(const volatile void *word, unsigned count)
+{
+	return (int)futex(word, FUTEX_WAKE, count, "lab_futex_wake() with no aligned word");
 }

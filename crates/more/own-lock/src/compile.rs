@@ -12,6 +12,7 @@ use crate::source::is_cpp;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const HEADER: &str = include_str!("../c/locklab_lock.h");
@@ -34,25 +35,48 @@ pub(crate) struct Unit {
 pub(crate) struct Compiled {
     /// The lock's properties, from the file.
     pub(crate) facts: Facts,
-    /// The object in which every access is reported.
-    pub(crate) instrumented: PathBuf,
+    /// The object in which every access is reported, made when it is first asked for:
+    /// what is only measured may contain what cannot be reported.
+    instrumented: OnceLock<Result<PathBuf, Error>>,
     /// The object as the user would compile it.
     pub(crate) native: PathBuf,
     /// A hash of the text of both, after the preprocessor.
     pub(crate) source: String,
     /// The folder that contains both; `None` if the caller keeps them.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 /// Names of the two objects, where they are made and where they are kept.
 const OBJECTS: [&str; 2] = ["instrumented.so", "native.so"];
 
 impl Compiled {
-    /// Copies both objects into a folder.
-    pub(crate) fn keep(&self, folder: &Path) -> std::io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        for (object, name) in [&self.instrumented, &self.native].into_iter().zip(OBJECTS) {
-            std::fs::copy(object, folder.join(name))?;
+    /// The object of `unit` in which every access is reported.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file contains accesses that cannot be reported.
+    pub(crate) fn instrumented(&self, unit: &Unit) -> Result<&Path, Error> {
+        let made = self.instrumented.get_or_init(|| match &self.folder {
+            Some(folder) => {
+                let compiler = Compiler::of(&unit.file, folder.path());
+                instrument(unit, &compiler, folder.path(), "instrumented")
+            }
+            None => Err(Error::Failed(format!("{} is not compiled here", unit.name))),
+        });
+        made.as_deref().map_err(Clone::clone)
+    }
+
+    /// Copies both objects of `unit` into a folder.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the folder cannot be written, and the errors of
+    /// [`Compiled::instrumented`].
+    pub(crate) fn keep(&self, unit: &Unit, folder: &Path) -> Result<(), Error> {
+        let cannot =
+            |e: std::io::Error| Error::Failed(format!("cannot write {}: {e}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(cannot)?;
+        let objects = [self.instrumented(unit)?, &self.native];
+        for (object, name) in objects.into_iter().zip(OBJECTS) {
+            std::fs::copy(object, folder.join(name)).map_err(cannot)?;
         }
         Ok(())
     }
@@ -62,10 +86,10 @@ impl Compiled {
         let [instrumented, native] = OBJECTS.map(|name| folder.join(name));
         Ok(Self {
             facts: Facts::read(&instrumented, unit)?,
-            instrumented,
+            instrumented: OnceLock::from(Ok(instrumented)),
             native,
             source: source.to_owned(),
-            _folder: None,
+            folder: None,
         })
     }
 }
@@ -101,19 +125,15 @@ const REPORTED: [&str; 5] = [
     "-DLOCKLAB_INSTRUMENTED",
 ];
 
-/// Compiles a lock.
+/// Compiles a lock for this machine's own CPUs.
 ///
 /// # Errors
 /// [`Error::Failed`] if there is no compiler or the disk is full,
-/// [`Error::File`] if the file does not compile or contains accesses that
-/// cannot be reported.
+/// [`Error::File`] if the file does not compile.
 pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
     let folder = folder_with_headers()?;
     let at = |name: &str| folder.path().join(name);
     let compiler = Compiler::of(&unit.file, folder.path());
-    let instrumented = instrument(unit, &compiler, folder.path(), "instrumented")?;
-    let facts = Facts::read(&instrumented, unit)?;
-
     let native = at("native.so");
     let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
     arguments.push("-DLOCKLAB_NATIVE".into());
@@ -127,11 +147,11 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
     arguments.push(helper.display().to_string());
     compiler.checked(unit, &arguments)?;
     Ok(Compiled {
-        facts,
-        instrumented,
+        facts: Facts::read(&native, unit)?,
+        instrumented: OnceLock::new(),
         native,
         source: source_hash(&compiler, unit)?,
-        _folder: Some(folder),
+        folder: Some(folder),
     })
 }
 
@@ -219,21 +239,28 @@ fn instrument(
 ) -> Result<PathBuf, Error> {
     let at = |ending: &str| folder.join(format!("{name}.{ending}"));
     let assembly = at("s");
-    let mut arguments: Vec<String> = BOTH.iter().chain(&REPORTED).map(|s| (*s).into()).collect();
+    let mut flags: Vec<String> = BOTH.iter().chain(&REPORTED).map(|s| (*s).into()).collect();
     if compiler.says_gcc() {
-        arguments.push("-Wno-tsan".into());
+        flags.push("-Wno-tsan".into());
     }
-    arguments.extend(compiler.tells_volatile(folder));
-    arguments.extend(compiler.on(unit, "-S", &assembly));
-    compiler.checked(unit, &arguments)?;
+    flags.extend(compiler.tells_volatile(folder));
+    let compile = |mode: &str, output: &Path| {
+        compiler.checked(
+            unit,
+            &[flags.clone(), compiler.on(unit, mode, output)].concat(),
+        )
+    };
+    compile("-S", &assembly)?;
     let text = std::fs::read_to_string(&assembly)
         .map_err(|e| Error::Failed(format!("cannot read {}: {e}", assembly.display())))?;
     inspect::no_inline_assembly(&text, unit)?;
 
-    let plain = Compiler::c(folder);
+    // Compiled again, not assembled: no assembler reads all that clang writes, its own
+    // neither.
     let object = at("o");
-    plain.checked(unit, &words(&["-c", "-o"], &[&object, &assembly]))?;
+    compile("-c", &object)?;
     inspect::no_thread_local_data(&object, unit)?;
+    let plain = Compiler::c(folder);
     let hooks = at("hooks.o");
     let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
     arguments.extend(words(

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::lines::Lines;
 use libloading::os::unix;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::ops::Range;
 use std::path::Path;
 
@@ -40,6 +40,9 @@ pub(crate) struct Hooks {
     pub(crate) node: extern "C-unwind" fn() -> c_uint,
     pub(crate) relax: extern "C-unwind" fn(*const u8, usize, usize),
     pub(crate) fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
+    pub(crate) futex_wait: extern "C-unwind" fn(usize, c_uint, usize) -> c_int,
+    pub(crate) futex_wake: extern "C-unwind" fn(usize, c_uint, usize) -> c_uint,
+    pub(crate) refuse_call: extern "C-unwind" fn(c_long, c_long, usize),
 }
 
 /// The access of a `read` or `write` is volatile: c/instrumented.c numbers it.
@@ -82,9 +85,29 @@ pub(crate) unsafe fn found_wrong(text: *const c_char, file: *const c_char, line:
     };
     let file = file.rsplit('/').next().unwrap_or("");
     match line {
-        0 => format!("the lock called {text}()"),
+        0 => format!("the lock called {text}"),
         _ => format!("the assertion `{text}` at {file}:{line} does not hold"),
     }
+}
+
+/// Why a word at this address is none to sleep on; `line` is that of the call.
+pub(crate) fn no_futex_word(address: usize, line: &str) -> Option<String> {
+    (!address.is_multiple_of(4)).then(|| {
+        format!("the futex word at {line} is not aligned to 4 bytes (address {address:#x})")
+    })
+}
+
+/// Why a call of the system at this line is refused; `operation` is that of a futex,
+/// or negative.
+pub(crate) fn call_refused(number: c_long, operation: c_long, line: &str) -> String {
+    let what = match operation {
+        ..0 => format!("call {number} of the system"),
+        operation => format!("operation {operation} of a futex"),
+    };
+    format!(
+        "{what} at {line} cannot be simulated or checked; FUTEX_WAIT without a time-out and \
+         FUTEX_WAKE can"
+    )
 }
 
 /// A loaded library. It stays loaded until the process ends.
@@ -134,12 +157,18 @@ impl Library {
         };
         let missing = |name: &str| Error::File(format!("{} defines no {name}", path.display()));
         let needed = |name: &str| address(name).ok_or_else(|| missing(name));
-        // SAFETY: the table lies there, by the file of Locklab that was linked
-        // in.
-        unsafe { needed(name)?.cast::<T>().write(table) };
-
         let bytes = std::fs::read(path).map_err(|e| cannot(&e))?;
         let file = object::File::parse(&*bytes).map_err(|e| cannot(&e))?;
+        let of_table = file
+            .dynamic_symbols()
+            .find(|symbol| symbol.name() == Ok(name));
+        if of_table.is_none_or(|symbol| symbol.size() != size_of::<T>() as u64) {
+            return Err(cannot(&"another version of Locklab compiled it"));
+        }
+        // SAFETY: the table lies there, by the file of Locklab that was linked
+        // in, and has this size.
+        unsafe { needed(name)?.cast::<T>().write(table) };
+
         let symbol = |name: &str| {
             file.dynamic_symbols()
                 .find(|symbol| symbol.name() == Ok(name) && symbol.is_definition())

@@ -53,7 +53,7 @@ impl OwnLock {
     /// # Errors
     /// [`Error::Usage`] if the file does not exist or has no ending of C or
     /// C++, [`Error::Failed`] if there is no compiler, [`Error::File`] if the
-    /// file does not compile or contains what cannot be simulated.
+    /// file does not compile.
     pub fn named(name: &str, cflags: &[String]) -> Result<Option<Self>, Error> {
         match Source::parse(name)? {
             Some(source) => Self::from(&source, cflags).map(Some),
@@ -114,10 +114,10 @@ impl OwnLock {
     /// Copies the compiled objects into a folder.
     ///
     /// # Errors
-    /// [`Error::Failed`] if the folder cannot be written.
+    /// [`Error::Failed`] if the folder cannot be written, [`Error::File`] if the lock
+    /// cannot be simulated.
     pub fn keep(&self, folder: &Path) -> Result<(), Error> {
-        let kept = self.compiled.keep(folder);
-        kept.map_err(|e| Error::Failed(format!("cannot write {}: {e}", folder.display())))
+        self.compiled.keep(&self.unit.0, folder)
     }
 
     /// The lock that [`OwnLock::keep`] put into a folder, for the simulator
@@ -143,13 +143,13 @@ impl OwnLock {
     ///
     /// # Errors
     /// [`Error::Usage`] if there are more threads than the lock has room for,
-    /// [`Error::Lock`] if it does not work in this scenario or the scenario
-    /// does not fit its machine, [`Error::Failed`] if the child cannot be
-    /// started.
+    /// [`Error::File`] if it contains what cannot be simulated, [`Error::Lock`] if it
+    /// does not work in this scenario or the scenario does not fit its machine,
+    /// [`Error::Failed`] if the child cannot be started.
     pub fn simulate(&self, scenario: &Scenario) -> Result<Simulation, Error> {
         self.room_for(scenario.threads)?;
         let facts = self.facts();
-        let library = &self.compiled.instrumented;
+        let library = self.compiled.instrumented(&self.unit.0)?;
         match self.in_child(Runner::Cpu, library, || {
             simulate::simulate(library, facts, scenario)
         })? {
@@ -237,8 +237,13 @@ impl OwnLock {
     }
 
     /// Makes every scenario find it under `name`.
-    pub fn register(&self, name: &str) {
+    ///
+    /// # Errors
+    /// [`Error::File`] if it contains what cannot be simulated.
+    pub fn register(&self, name: &str) -> Result<(), Error> {
+        self.compiled.instrumented(&self.unit.0)?;
         locklab_sim::register(name, Arc::new(self.clone()));
+        Ok(())
     }
 
     /// The object for this machine's own CPUs.

@@ -41,6 +41,7 @@ pub(crate) fn simulate(library: &Path, facts: &Facts, scenario: &Scenario) -> An
     let pool = Pool::new(facts, scenario);
     let regions = pool.regions(&loaded);
     let world = Box::new(World {
+        sites: Sites::new(&loaded, library),
         library: loaded,
         pool,
         cpus: (0..scenario.threads).map(|_| Loop::default()).collect(),

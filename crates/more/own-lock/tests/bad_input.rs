@@ -18,8 +18,9 @@ const UNLOCK: &str =
 ";
 
 fn compile_as(file: &str, parts: &[&str]) -> Result<OwnLock, Error> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(file);
+    // It is compiled again when it is simulated.
+    let folder = tempfile::tempdir().unwrap().keep();
+    let path = folder.join(file);
     std::fs::write(&path, parts.concat()).unwrap();
     OwnLock::named(path.to_str().unwrap(), &[]).map(|lock| lock.unwrap())
 }
@@ -28,8 +29,10 @@ fn compile(parts: &[&str]) -> Result<OwnLock, Error> {
     compile_as("mylock.c", parts)
 }
 
+/// What is said of a file that cannot be simulated; it may be measured.
 fn not_compiled(parts: &[&str]) -> String {
-    match compile(parts).unwrap_err() {
+    let registered = compile(parts).and_then(|lock| lock.register("mylock.c"));
+    match registered.unwrap_err() {
         Error::File(text) => text,
         other => panic!("{other:?}"),
     }

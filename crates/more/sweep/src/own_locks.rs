@@ -71,15 +71,16 @@ pub(crate) fn compile(file: &SweepFile) -> Result<(), Error> {
             continue;
         }
         if let Some(lock) = OwnLock::named(name, &flags).map_err(of_file)? {
-            register(name, lock);
+            register(name, lock).map_err(of_file)?;
         }
     }
     Ok(())
 }
 
-fn register(name: &str, lock: OwnLock) {
-    lock.register(name);
+fn register(name: &str, lock: OwnLock) -> Result<(), locklab_own_lock::Error> {
+    lock.register(name)?;
     known(|known| known.insert(name.to_owned(), lock));
+    Ok(())
 }
 
 /// Whether `name` is a lock of the user's that this process has compiled or
@@ -142,7 +143,7 @@ pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
             )));
         }
         let loaded = OwnLock::kept(&lock.name, &lock.source, &place).map_err(of_folder)?;
-        register(&lock.name, loaded);
+        register(&lock.name, loaded).map_err(of_folder)?;
     }
     Ok(())
 }

@@ -784,19 +784,18 @@ pub(crate) fn sleep(word: usize, here: Place) {
     }
 }
 
-/// Takes all sleepers on `word` off the list.
-pub(crate) fn wake_all(word: usize) {
-    RECORD.with(|r| r.sleeping.borrow_mut().retain(|&(w, _)| w != word));
-}
-
-/// Takes the first sleeper on `word` off the list.
-pub(crate) fn wake(word: usize) {
+/// Takes the first sleepers on `word` off the list, at most so many. Returns how many
+/// those were.
+pub(crate) fn wake(word: usize, most: usize) -> usize {
     RECORD.with(|r| {
-        let mut sleeping = r.sleeping.borrow_mut();
-        if let Some(first) = sleeping.iter().position(|&(w, _)| w == word) {
-            sleeping.remove(first);
-        }
-    });
+        let mut woken = 0;
+        r.sleeping.borrow_mut().retain(|&(w, _)| {
+            let wakes = w == word && woken < most;
+            woken += usize::from(wakes);
+            !wakes
+        });
+        woken
+    })
 }
 
 /// Whether this is the main thread, and no other has begun and not ended.

@@ -222,7 +222,7 @@ unsafe impl WakeAt<Loom> for Loom {
     fn wake_at(word: *const U32) {
         let here = Place::here();
         if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_none() {
-            execution::wake(word.addr());
+            execution::wake(word.addr(), 1);
             execution::step(Entry::new(Operation::Wake, execution::cpu(), here));
         }
     }

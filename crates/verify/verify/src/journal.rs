@@ -88,6 +88,10 @@ pub(crate) enum Operation {
     NoSleep,
     Wake,
     WakeAll,
+    /// A wake-up of some of the sleepers.
+    WakeSome,
+    /// A wake-up for which nobody slept.
+    WakeNobody,
     Enter,
     Read,
     Leave,

@@ -671,8 +671,51 @@ impl Loom {
             return;
         }
         let value = newest(word).into();
-        execution::wake_all(word.address());
+        execution::wake(word.address(), usize::MAX);
         word.step(Operation::WakeAll, here, false, value, value);
+    }
+
+    /// As [`Platform::wait`]. Returns whether it slept.
+    #[track_caller]
+    pub fn sleep(word: &<Self as Platform>::U32, expected: u32) -> bool {
+        let here = Place::here();
+        execution::access(here);
+        // Whoever sleeps is interrupted as whoever spins; and then looks again.
+        execution::interrupt();
+        let value = newest(word);
+        if value != expected || execution::spurious() {
+            word.step(
+                Operation::NoSleep,
+                here,
+                false,
+                value.into(),
+                expected.into(),
+            );
+            return false;
+        }
+        word.step(Operation::Sleep, here, false, value.into(), expected.into());
+        execution::sleep(word.address(), here);
+        true
+    }
+
+    /// Ends the [`Platform::wait`] of at most so many threads on `word`, of those that
+    /// have slept the longest. Returns how many those were.
+    #[track_caller]
+    pub fn wake_some(word: &<Self as Platform>::U32, most: usize) -> usize {
+        let here = Place::here();
+        execution::access(here);
+        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
+            return 0;
+        }
+        let value = newest(word).into();
+        let woken = execution::wake(word.address(), most);
+        let operation = match woken {
+            0 => Operation::WakeNobody,
+            1 => Operation::Wake,
+            _ => Operation::WakeSome,
+        };
+        word.step(operation, here, false, value, value);
+        woken
     }
 
     /// A fence that is sequentially consistent with its like, whatever
@@ -740,35 +783,12 @@ unsafe impl Platform for Loom {
     /// nothing else; what the system's own locks order is not relied upon.
     #[track_caller]
     fn wait(word: &Self::U32, expected: u32) {
-        let here = Place::here();
-        execution::access(here);
-        // Whoever sleeps is interrupted as whoever spins; and then looks again.
-        execution::interrupt();
-        let value = newest(word);
-        if value != expected || execution::spurious() {
-            word.step(
-                Operation::NoSleep,
-                here,
-                false,
-                value.into(),
-                expected.into(),
-            );
-            return;
-        }
-        word.step(Operation::Sleep, here, false, value.into(), expected.into());
-        execution::sleep(word.address(), here);
+        Self::sleep(word, expected);
     }
 
     #[track_caller]
     fn wake(word: &Self::U32) {
-        let here = Place::here();
-        execution::access(here);
-        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
-            return;
-        }
-        let value = newest(word).into();
-        execution::wake(word.address());
-        word.step(Operation::Wake, here, false, value, value);
+        Self::wake_some(word, 1);
     }
 
     fn preferences(bound: u32) -> u32 {

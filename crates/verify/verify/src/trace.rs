@@ -141,6 +141,8 @@ pub(crate) fn steps(entries: &[Entry]) -> Vec<Step> {
             Operation::NoSleep => format!("does not sleep: {word} {old}"),
             Operation::Wake => format!("wakes one: {word}"),
             Operation::WakeAll => format!("wakes all: {word}"),
+            Operation::WakeSome => format!("wakes some: {word}"),
+            Operation::WakeNobody => format!("wakes nobody: {word}"),
             Operation::Enter => "IS INSIDE".to_owned(),
             Operation::Read => "READS INSIDE".to_owned(),
             Operation::Interrupt => "INTERRUPT".to_owned(),

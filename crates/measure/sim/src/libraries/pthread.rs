@@ -4,7 +4,7 @@
 use super::common::SLEEPS;
 use crate::engine::engine;
 use crate::platform::{Sim, Word};
-use crate::scheduler::kick_all;
+use crate::scheduler::kick;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Futex, Info, RawLock};
 
@@ -153,7 +153,7 @@ impl PthreadRwlock {
     fn begin(&self, phase: u32) {
         // Pairs with the load of `await_end_of`.
         if self.phase.swap(phase, Ordering::Release) & SLEPT != 0 {
-            kick_all(engine(), self.phase.address());
+            kick(engine(), self.phase.address(), usize::MAX);
         }
     }
 

@@ -8,15 +8,16 @@
 use super::part::{Part, order};
 use super::race::Access;
 use super::used::accesses;
+use super::word::Word;
 use super::waits::{has_changed, has_updated, relax, repeats};
 use super::world::{thread, with};
 use crate::isolate;
-use crate::library::{Hooks, VOLATILE, found_wrong, low, updated};
+use crate::library::{Hooks, VOLATILE, call_refused, found_wrong, low, no_futex_word, updated};
 use crate::memory::{compare_memory, memory, pieces, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
 use locklab_verify::Loom;
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::mem::take;
 use std::sync::atomic::Ordering as Real;
 
@@ -271,6 +272,52 @@ pub(super) extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, l
     panic!("{}", unsafe { found_wrong(text, file, line) })
 }
 
+/// The word of a futex, which is about to be looked at or woken for.
+fn futex(address: usize, site: usize) -> Part {
+    has_changed();
+    let place = with(|world| world.place(site));
+    if let Some(why) = no_futex_word(address, &place.to_string()) {
+        panic!("{why}");
+    }
+    let part = Part::at(address, 4, site);
+    if !matches!(part.word(), Word::Whole(_)) {
+        panic!("not checked: the futex word at {place} is accessed as a part of a wider one, too");
+    }
+    part.place.set_caller();
+    part
+}
+
+pub(super) extern "C-unwind" fn futex_wait(
+    address: usize,
+    expected: c_uint,
+    site: usize,
+) -> c_int {
+    if !flush(site) {
+        panic!("deadlock: a thread alone sleeps at {}", with(|world| world.place(site)));
+    }
+    let part = futex(address, site);
+    let Word::Whole(word) = part.word() else {
+        unreachable!("looked at by `futex`");
+    };
+    if Loom::sleep(word, expected) { 0 } else { -1 }
+}
+
+pub(super) extern "C-unwind" fn futex_wake(address: usize, most: c_uint, site: usize) -> c_uint {
+    if !flush(site) {
+        return 0;
+    }
+    let part = futex(address, site);
+    let Word::Whole(word) = part.word() else {
+        unreachable!("looked at by `futex`");
+    };
+    Loom::wake_some(word, most as usize) as c_uint
+}
+
+pub(super) extern "C-unwind" fn refuse_call(number: c_long, operation: c_long, site: usize) {
+    let place = with(|world| world.place(site));
+    panic!("{}", call_refused(number, operation, &place.to_string()));
+}
+
 pub(super) const HOOKS: Hooks = Hooks {
     load,
     store,
@@ -283,4 +330,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     node,
     relax,
     fail,
+    futex_wait,
+    futex_wake,
+    refuse_call,
 };

@@ -4,11 +4,11 @@
 
 use super::world::with;
 use crate::isolate::{self, ACCESSES, CPU, SITE};
-use crate::library::{Hooks, found_wrong, low, updated};
+use crate::library::{Hooks, call_refused, found_wrong, low, no_futex_word, updated};
 use crate::memory::{compare_memory, memory, set_memory};
 use crate::repeat::Read;
 use locklab_sim::by_address;
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::sync::atomic::Ordering;
 
 /// Whether this access is part of the simulation; if so, notes it.
@@ -250,6 +250,44 @@ extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint
     isolate::give_up(&format!("CPU {}: {wrong}", by_address::cpu()))
 }
 
+/// The line of a call, for a sentence.
+fn line_of(site: usize) -> String {
+    let line = with(|world| world.sites.line(site));
+    line.unwrap_or_else(|| "the lock's code".to_owned())
+}
+
+extern "C-unwind" fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_int {
+    if !enters(site) {
+        isolate::give_up(&format!("lab_init sleeps at {}", line_of(site)));
+    }
+    refuse_no_word(address, site);
+    writes(address);
+    // SAFETY: aligned; if it is no simulated memory, this does not return.
+    let slept = unsafe { by_address::sleep(address, expected, site) };
+    CPU.store(by_address::cpu(), Ordering::Relaxed);
+    if slept { 0 } else { -1 }
+}
+
+extern "C-unwind" fn futex_wake(address: usize, most: c_uint, site: usize) -> c_uint {
+    if !enters(site) {
+        return 0;
+    }
+    refuse_no_word(address, site);
+    forget();
+    by_address::wake(address, most as usize, site) as c_uint
+}
+
+fn refuse_no_word(address: usize, site: usize) {
+    let cpu = by_address::cpu();
+    if let Some(why) = no_futex_word(address, &line_of(site)) {
+        isolate::give_up(&format!("CPU {cpu}: {why}"));
+    }
+}
+
+extern "C-unwind" fn refuse_call(number: c_long, operation: c_long, site: usize) {
+    isolate::give_up(&call_refused(number, operation, &line_of(site)))
+}
+
 /// What the code of a simulated lock calls.
 pub(super) const HOOKS: Hooks = Hooks {
     load,
@@ -263,4 +301,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     node,
     relax,
     fail,
+    futex_wait,
+    futex_wake,
+    refuse_call,
 };

@@ -3,13 +3,14 @@
 //! used twice at once.
 
 use super::pool::Pool;
-use crate::library::Library;
+use crate::library::{Library, Sites};
 use crate::repeat::Loop;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the hooks of a compiled lock work on.
 pub(super) struct World {
     pub(super) library: Library,
+    pub(super) sites: Sites,
     pub(super) pool: Pool,
     pub(super) cpus: Vec<Loop>,
     /// Whether the accesses are not part of the simulation: `lab_init`.
