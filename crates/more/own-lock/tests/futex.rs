@@ -89,7 +89,11 @@ fn a_simulated_mutex_sleeps_and_pays_for_it() {
                 .outcome
                 .ops_per_s
         };
-        assert_eq!(rate(&machine, 1), rate(&slow, 1), "{file}: alone nobody sleeps");
+        assert_eq!(
+            rate(&machine, 1),
+            rate(&slow, 1),
+            "{file}: alone nobody sleeps"
+        );
         assert_ne!(rate(&slow, 4), rate(&machine, 4), "{file}");
     }
 }
@@ -147,7 +151,9 @@ void lab_unlock(void *p, void *c) {{ struct l *l = p; (void)c; atomic_fetch_sub(
 {body}"
     );
     std::fs::write(&path, text).unwrap();
-    OwnLock::named(path.to_str().unwrap(), &[]).unwrap().unwrap()
+    OwnLock::named(path.to_str().unwrap(), &[])
+        .unwrap()
+        .unwrap()
 }
 
 /// What is wrong with a call is one sentence with its line, in both modelled worlds.
@@ -163,7 +169,10 @@ fn a_wrong_call_is_a_sentence_with_its_line() {
             "lab_futex_wait(l->odd + 1, 0); }\n",
             "the futex word at mine.c:12 is not aligned to 4 bytes",
         ),
-        ("lab_futex_wait((void *)4096, 0); }\n", "mine.c:12 (address 0x1000"),
+        (
+            "lab_futex_wait((void *)4096, 0); }\n",
+            "mine.c:12 (address 0x1000",
+        ),
         (
             "syscall(SYS_futex, &l->held, 3, 1, 0, 0, 0); }\n",
             "operation 3 of a futex at mine.c:12 cannot be simulated or checked",

@@ -8,8 +8,8 @@
 use super::part::{Part, order};
 use super::race::Access;
 use super::used::accesses;
-use super::word::Word;
 use super::waits::{has_changed, has_updated, relax, repeats};
+use super::word::Word;
 use super::world::{thread, with};
 use crate::isolate;
 use crate::library::{Hooks, VOLATILE, call_refused, found_wrong, low, no_futex_word, updated};
@@ -287,13 +287,12 @@ fn futex(address: usize, site: usize) -> Part {
     part
 }
 
-pub(super) extern "C-unwind" fn futex_wait(
-    address: usize,
-    expected: c_uint,
-    site: usize,
-) -> c_int {
+pub(super) extern "C-unwind" fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_int {
     if !flush(site) {
-        panic!("deadlock: a thread alone sleeps at {}", with(|world| world.place(site)));
+        panic!(
+            "deadlock: a thread alone sleeps at {}",
+            with(|world| world.place(site))
+        );
     }
     let part = futex(address, site);
     let Word::Whole(word) = part.word() else {
