@@ -32,7 +32,7 @@ pub struct BloatOMeter {
 /// From this version on the script counts weak symbols.
 const WEAK_SINCE: (u32, u32) = (6, 6);
 
-/// What the first and the last line of bloat-o-meter's output say.
+/// Holds the figures of the first and the last line of bloat-o-meter's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BloatTotals {
     /// Symbols only in the new file.

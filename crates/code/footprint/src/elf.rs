@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// What the bytes of a section are for.
+/// Sorts the bytes of a section by their purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -171,7 +171,7 @@ impl<'a> Elf<'a> {
         self.file.symbol_table().is_some()
     }
 
-    /// Whether the compiler left only its own intermediate code (`-flto`
+    /// Returns whether the compiler left only its own intermediate code (`-flto`
     /// without `-ffat-lto-objects`), so that there is nothing to measure.
     pub(crate) fn is_slim_lto(&self) -> bool {
         self.file

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why two inputs could not be compared.
+/// Names the reason why two inputs could not be compared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,9 +57,9 @@ pub enum Error {
     NotElf {
         /// The path as given, or below the folder that was given.
         path: PathBuf,
-        /// What the file is, as far as its first bytes tell.
+        /// Names the kind of file, as far as its first bytes tell.
         what: &'static str,
-        /// What to give instead.
+        /// Names the input to give instead.
         remedy: &'static str,
     },
     /// The file is ELF or an archive, but its tables do not fit it.
@@ -67,7 +67,7 @@ pub enum Error {
     Damaged {
         /// The file, with the member in brackets where it is an archive.
         label: String,
-        /// What does not fit.
+        /// Names the part that does not fit.
         reason: String,
     },
     /// One side is a file and the other a folder.
@@ -93,7 +93,7 @@ pub enum Error {
     Counts {
         /// The line, from 1.
         line: usize,
-        /// What the line has instead.
+        /// Holds the text of the line.
         text: String,
     },
 }

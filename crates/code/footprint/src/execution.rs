@@ -100,7 +100,7 @@ fn spread(parts: &[(u64, u64)], count: u64, placed: &mut Vec<Executed>) {
     }
 }
 
-/// Whether the whole range is code of the image.
+/// Returns whether the whole range is code of the image.
 fn is_code(code: &[Code<'_>], address: u64, bytes: u64) -> bool {
     let at = code.partition_point(|(range, _)| range.start <= address);
     let within = at.checked_sub(1).and_then(|at| code.get(at));

@@ -35,7 +35,7 @@ impl Pair {
     }
 }
 
-/// How a symbol changed.
+/// Says how a symbol changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
@@ -51,10 +51,10 @@ pub enum Change {
     Same,
 }
 
-/// What two inputs hold, old against new.
+/// Holds the contents of two inputs, old against new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
-    /// What was compared.
+    /// Names the inputs that were compared.
     pub inputs: Pair<InputSummary>,
     /// Bytes of function symbols as `nm` counts them (types t, T, w, W and i
     /// in sections of code; an alias counts again). The sum of `symbols`.
@@ -63,7 +63,7 @@ pub struct Footprint {
     pub classes: Vec<ClassSize>,
     /// Bytes of sections by name, the most changed first.
     pub sections: Vec<SectionSize>,
-    /// How many of `symbols` were added, removed and so on.
+    /// Counts the `symbols` that were added, removed and so on.
     pub changes: Changes,
     /// Functions, the most changed first.
     pub symbols: Vec<SymbolSize>,
@@ -95,7 +95,7 @@ pub struct InputSummary {
 /// Bytes of all sections of a class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassSize {
-    /// What the bytes are for.
+    /// Names the purpose of the bytes.
     pub class: Class,
     /// Their sizes in the two files.
     #[serde(flatten)]
@@ -107,7 +107,7 @@ pub struct ClassSize {
 pub struct SectionSize {
     /// As in the file; in object files `.text.f` is part of `.text`.
     pub name: String,
-    /// What the bytes are for.
+    /// Names the purpose of the bytes.
     pub class: Class,
     /// Their sizes in the two files.
     #[serde(flatten)]
@@ -137,9 +137,9 @@ pub struct SymbolSize {
     /// Bytes; 0 where the side does not have it.
     #[serde(flatten)]
     pub bytes: Pair,
-    /// How many symbols have the name: clones, parts, statics of several files.
+    /// Counts the symbols of this name: clones, parts, statics of several files.
     pub count: Pair,
-    /// Whether it was added, removed, grew, shrank or stayed.
+    /// Is true if it was added, removed, grew, shrank or stayed.
     pub change: Change,
 }
 
@@ -153,7 +153,7 @@ pub struct DataSize {
     /// Bytes; 0 where the side does not have it.
     #[serde(flatten)]
     pub bytes: Pair,
-    /// Whether it was added, removed, grew, shrank or stayed.
+    /// Is true if it was added, removed, grew, shrank or stayed.
     pub change: Change,
 }
 
@@ -172,7 +172,7 @@ pub struct FileSize {
 pub struct InlinedCopies {
     /// Functions that were inlined somewhere, the most changed first.
     pub functions: Vec<InlinedFunction>,
-    /// Where one function was inlined, if that was requested.
+    /// Lists the places where one function was inlined, if that was requested.
     pub call_sites: Option<CallSites>,
 }
 

@@ -102,7 +102,7 @@ fn extent(mut code: Vec<Executed>, line_bytes: u64) -> (u64, u64) {
     (bytes, lines)
 }
 
-/// Where a count was taken.
+/// Names the place where a count was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// An instruction's address in the file (as `nm` and `objdump` print it:

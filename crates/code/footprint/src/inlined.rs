@@ -93,7 +93,7 @@ pub(crate) fn read<R: Reader<Offset = usize>>(
     Ok(())
 }
 
-/// What encloses the entry that is being read.
+/// Describes what encloses the entry that is being read.
 struct Scope {
     depth: isize,
     /// The function: what was inlined, or the out-of-line function itself.
@@ -106,7 +106,7 @@ struct Scope {
 struct UnitWalk<'a, R: Reader<Offset = usize>> {
     dwarf: &'a Dwarf<R>,
     unit: &'a Unit<R>,
-    /// Where the unit starts in `.debug_info`.
+    /// Holds the offset of the unit in `.debug_info`.
     start: usize,
     code: Option<&'a [Range<u64>]>,
     wanted: Option<&'a str>,
@@ -294,7 +294,7 @@ impl<R: Reader<Offset = usize>> UnitWalk<'_, R> {
     }
 }
 
-/// Whether a function is the requested one: by its whole name, its
+/// Returns whether a function is the requested one: by its whole name, its
 /// last path component, or without the parameters.
 fn is_named(name: &str, wanted: &str) -> bool {
     let plain = name.split('(').next().unwrap_or(name);

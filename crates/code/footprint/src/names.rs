@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// What GCC and LLVM append to a name, alone or before a number, for a copy
+/// Lists the endings that GCC and LLVM give, alone or before a number, to a copy
 /// or a part of the same function. Not here: what names another function,
 /// such as `._omp_fn` (a parallel region) or `.cfi_jt` (a jump table).
 const SUFFIXES: &[&str] = &[

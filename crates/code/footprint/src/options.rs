@@ -21,7 +21,7 @@ impl Default for HotCounts {
     }
 }
 
-/// What to read besides sections and symbols.
+/// Selects what is read besides sections and symbols.
 #[derive(Clone)]
 pub struct Options<'a> {
     /// Count inlined copies from debug information, where there is any.

@@ -18,7 +18,7 @@ pub(crate) type NameId = u32;
 pub(crate) struct Origins<'a, R: Reader<Offset = usize>> {
     dwarf: &'a Dwarf<R>,
     pub(crate) headers: Vec<UnitHeader<R>>,
-    /// Where each unit starts in `.debug_info`, in ascending order.
+    /// Holds the offset of each unit in `.debug_info`, in ascending order.
     pub(crate) starts: Vec<usize>,
     by_offset: HashMap<usize, Option<NameId>>,
     by_text: HashMap<String, NameId>,

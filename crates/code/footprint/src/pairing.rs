@@ -129,7 +129,7 @@ fn classes(old: &Tally, new: &Tally) -> Vec<ClassSize> {
         .collect()
 }
 
-/// Whether a side's inlined copies were all counted.
+/// Returns whether a side's inlined copies were all counted.
 fn has_inlined(side: &Tally) -> bool {
     side.inlined.units > 0 && side.inlined.split_units == 0 && !side.inlined.damaged
 }
@@ -183,7 +183,7 @@ fn hot(old: &Tally, new: &Tally, options: &Options<'_>) -> Option<HotPair> {
     })
 }
 
-/// What the figures do not say themselves.
+/// Returns notes on what the figures do not say themselves.
 fn notes(
     paths: [&Path; 2],
     sides: [&Tally; 2],

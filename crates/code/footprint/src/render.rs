@@ -7,7 +7,7 @@ use crate::footprint::{CallSites, Footprint, HotPair, InlinedCopies, Pair};
 use locklab_document::page::Page;
 use locklab_document::{COLUMNS, Column, Table, render as forms};
 
-/// What a name has of a line, behind three columns of figures.
+/// Holds the columns that a name has of a line, behind three columns of figures.
 const NAME: usize = COLUMNS - 35;
 
 /// The report, with at most `rows` rows in each table of symbols.
@@ -43,7 +43,7 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     report.page.finish()
 }
 
-/// Why symbols cannot be compared, if a side has none: a change of 0.00 %
+/// Returns why symbols cannot be compared, if a side has none: a change of 0.00 %
 /// would say that they were.
 fn uncounted(f: &Footprint) -> Option<&'static str> {
     match (f.text.baseline, f.text.experiment) {

@@ -19,7 +19,7 @@ use crate::inlined::{self, Inlined, Sum};
 use crate::input::Input;
 use crate::names::normalise;
 
-/// What is read of a side besides its symbols.
+/// Selects what is read of a side besides its symbols.
 #[derive(Default)]
 pub(crate) struct Wanted<'a> {
     pub(crate) inlined: bool,

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 /// No line: a way that was never filled, or nothing fetched yet.
 const NONE: LineId = LineId(u32::MAX);
 
-/// What a miss brings in besides its line.
+/// Says what a miss brings in besides its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefetch {
     /// Nothing. The default: counts then follow from the code alone, and not

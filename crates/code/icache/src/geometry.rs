@@ -94,7 +94,7 @@ impl fmt::Display for Geometry {
     }
 }
 
-/// Why a [`Geometry`] is not possible.
+/// Names the reason why a [`Geometry`] is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeometryError {
     /// The size in bytes is out of range.

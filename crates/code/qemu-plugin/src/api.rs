@@ -20,7 +20,7 @@ pub(crate) struct Tb([u8; 0]);
 #[repr(C)]
 pub(crate) struct Insn([u8; 0]);
 
-/// What QEMU reports about itself (`qemu_info_t`, as far as it is read).
+/// Holds what QEMU reports about itself (`qemu_info_t`, as far as it is read).
 #[repr(C)]
 pub struct Info {
     pub(crate) target_name: *const c_char,
@@ -79,7 +79,7 @@ mod v1;
 mod v3;
 
 functions! {
-    /// What is the same in every version.
+    /// Holds the functions that are the same in every version.
     struct Common {
         fn qemu_plugin_register_vcpu_tb_trans_cb(Id, OnTranslate);
         fn qemu_plugin_register_vcpu_init_cb(Id, OnVcpu);
@@ -189,7 +189,7 @@ impl Instruction<'_> {
         unsafe { (self.qemu.functions.qemu_plugin_insn_vaddr)(self.insn) }
     }
 
-    /// Where the bytes lie in QEMU's own memory: for a whole machine, a
+    /// Returns where the bytes lie in QEMU's own memory: for a whole machine, a
     /// stand-in for the physical address. `None` for code that is not in RAM.
     pub(crate) fn host_address(&self) -> Option<u64> {
         // SAFETY: as above.

@@ -12,9 +12,9 @@ pub(crate) struct Arguments {
     pub(crate) prefetch: Prefetch,
     /// Count between markers only, not the whole program.
     pub(crate) markers: bool,
-    /// Where the report goes.
+    /// Names the file of the report.
     pub(crate) out: PathBuf,
-    /// Where executions of each block go.
+    /// Names the file of the executions of each block.
     pub(crate) hot: Option<PathBuf>,
 }
 

@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::session::Measured;
 use crate::vcpu;
 
-/// What was emulated, and by what.
+/// Says what was emulated, and by what.
 #[derive(Serialize)]
 pub(crate) struct Target {
     /// The guest's architecture, as QEMU names it.

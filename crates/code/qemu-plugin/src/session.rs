@@ -15,7 +15,7 @@ use crate::report::{self, Target};
 use crate::translate::Translator;
 use crate::vcpu::{self, ByMode, Mode};
 
-/// What holds for a whole run.
+/// Holds the state of a whole run.
 pub(crate) struct Session {
     arguments: Arguments,
     target: Target,
@@ -37,7 +37,7 @@ pub(crate) struct Measured {
 
 static SESSION: OnceLock<Session> = OnceLock::new();
 
-/// Whether a part is open, for callbacks that count only then.
+/// Is true while a part is open, for callbacks that count only then.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// The session, once the plugin is installed.
@@ -70,7 +70,7 @@ pub(crate) fn start(arguments: Arguments, target: Target) -> &'static Session {
     })
 }
 
-/// Whether what runs now is being measured.
+/// Returns whether the part that runs now is measured.
 pub(crate) fn is_open() -> bool {
     OPEN.load(Relaxed)
 }

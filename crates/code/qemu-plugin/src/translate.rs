@@ -20,7 +20,7 @@ use crate::x86;
 /// Pages in which QEMU maps guest memory.
 const PAGE: u64 = 4096;
 
-/// What is remembered between translations.
+/// Holds what is remembered between translations.
 pub(crate) struct Translator {
     code: CodeMap,
     system: bool,

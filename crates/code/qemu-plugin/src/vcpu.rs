@@ -31,10 +31,10 @@ struct Vcpu {
     own: UnsafeCell<Own>,
 }
 
-/// What only the vCPU's own thread touches.
+/// Holds what only the vCPU's own thread touches.
 struct Own {
     cache: Cache,
-    /// Where the REP instruction executed last is, and the instructions
+    /// Holds the address of the REP instruction executed last, and the instructions
     /// counted in its mode by then.
     rep: (u64, u64),
 }
@@ -44,7 +44,7 @@ const LIMIT: usize = 8192;
 
 static VCPUS: [AtomicPtr<Vcpu>; LIMIT] = [const { AtomicPtr::new(ptr::null_mut()) }; LIMIT];
 
-/// Whether a vCPU beyond the limit appeared.
+/// Is true if a vCPU beyond the limit appeared.
 static BEYOND_LIMIT: AtomicBool = AtomicBool::new(false);
 
 /// The vCPU of this index; `None` beyond the limit.
@@ -81,7 +81,7 @@ pub(crate) extern "C" fn on_init(_id: Id, index: c_uint) {
     }
 }
 
-/// Whether every vCPU was counted.
+/// Returns whether every vCPU was counted.
 pub(crate) fn all_counted() -> bool {
     !BEYOND_LIMIT.load(Ordering::Relaxed)
 }
@@ -126,7 +126,7 @@ extern "C" fn run<const MODE: usize>(index: c_uint, block: *mut c_void) {
 /// entering a block that is nothing but that instruction again and again; a
 /// real CPU fetches and counts it once.
 pub(crate) struct Repeated {
-    /// Where the REP instruction is.
+    /// Holds the address of the REP instruction.
     pub(crate) address: u64,
     /// It is the whole block.
     pub(crate) alone: bool,

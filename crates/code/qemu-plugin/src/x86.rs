@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The little that must be known of x86 instructions.
 
-/// Whether the instruction is a string instruction with a REP prefix
+/// Returns whether the instruction is a string instruction with a REP prefix
 /// (`rep movsb`, `repne scasb`, ...), which QEMU executes as a loop of blocks,
 /// one for each iteration.
 pub(crate) fn is_repeated(instruction: &[u8]) -> bool {

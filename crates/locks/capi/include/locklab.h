@@ -220,7 +220,7 @@ typedef struct {
    */
   bool (*lock_until)(void *lock, void *context, uint64_t deadline);
   /*
-   Whether a context with which `lock_until` has given up may be freed, or
+   Returns whether a context with which `lock_until` has given up may be freed, or
    used with another lock. NULL if it always may.
    */
   bool (*context_is_idle)(void *context);
@@ -243,7 +243,7 @@ typedef struct {
    */
   void (*downgrade)(void *lock);
   /*
-   Whether this CPU holds the lock. NULL, as the next two, if the lock is
+   Returns whether this CPU holds the lock. NULL, as the next two, if the lock is
    not recursive.
    */
   bool (*held)(void *lock);
@@ -387,7 +387,7 @@ uint64_t locklab_now(void);
 const locklab_type_t *locklab_find(const char *name);
 
 /*
- How many locks there are.
+ Returns the number of locks.
  */
 size_t locklab_count(void);
 

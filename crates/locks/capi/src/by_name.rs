@@ -66,7 +66,7 @@ pub struct locklab_type {
     pub lock_until: Option<
         unsafe extern "C" fn(lock: *mut c_void, context: *mut c_void, deadline: u64) -> bool,
     >,
-    /// Whether a context with which `lock_until` has given up may be freed, or
+    /// Returns whether a context with which `lock_until` has given up may be freed, or
     /// used with another lock. NULL if it always may.
     pub context_is_idle: Option<unsafe extern "C" fn(context: *mut c_void) -> bool>,
     /// Acquires for reading, together with other readers. NULL, as the next
@@ -79,7 +79,7 @@ pub struct locklab_type {
     pub read_unlock: Option<unsafe extern "C" fn(lock: *mut c_void)>,
     /// Makes the writer a reader, without any other holder in between.
     pub downgrade: Option<unsafe extern "C" fn(lock: *mut c_void)>,
-    /// Whether this CPU holds the lock. NULL, as the next two, if the lock is
+    /// Returns whether this CPU holds the lock. NULL, as the next two, if the lock is
     /// not recursive.
     pub held: Option<unsafe extern "C" fn(lock: *mut c_void) -> bool>,
     /// Releases every level that this CPU holds, and returns how many there
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn locklab_find(name: *const c_char) -> Option<&'static lo
     describe(name.to_str().ok()?)
 }
 
-/// How many locks there are.
+/// Returns the number of locks.
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_count() -> usize {
     catalogue::ALL.len()

@@ -32,7 +32,7 @@ mod freestanding {
         assert!(size_of::<QueueNodes<Native<Host>>>() == size_of::<locklab_queue_nodes>());
 
     unsafe extern "C" {
-        /// Which CPU this is, below 16383. Preemption is off from before a
+        /// Returns the number of this CPU, below 16383. Preemption is off from before a
         /// lock function until after the unlock.
         safe fn locklab_host_cpu() -> u32;
         /// The queue nodes of a CPU: always the same, never freed.
@@ -50,7 +50,7 @@ mod freestanding {
         pub wait: Option<extern "C" fn(word: *const u32, expected: u32)>,
         /// Ends the sleep of one CPU on a word.
         pub wake: Option<extern "C" fn(word: *const u32)>,
-        /// Whether this is a virtual machine without help.
+        /// Returns whether this is a virtual machine without help.
         pub virtualized: Option<extern "C" fn() -> bool>,
     }
 

@@ -15,7 +15,7 @@ use core::ops::{Deref, DerefMut};
 use locklab_platform::native::NativePlatform;
 use locklab_platform::platform::Platform;
 
-/// What is switched off on this CPU while it holds a lock: preemption,
+/// Switches something off on this CPU while it holds a lock: preemption,
 /// interrupts, or both.
 ///
 /// ```

@@ -20,7 +20,7 @@ pub enum Fairness {
     Unfair,
 }
 
-/// How often a waiter may be overtaken: [`Fairness::Bounded`] as a number.
+/// Says how often a waiter may be overtaken: [`Fairness::Bounded`] as a number.
 ///
 /// A waiter is overtaken when a CPU that came after it (passed the
 /// doorway of `lock` later) acquires before it. The numbers are those of the
@@ -49,32 +49,32 @@ pub struct Info {
     pub summary: &'static str,
     /// Order among waiters.
     pub fairness: Fairness,
-    /// How often a waiter may be overtaken, where that is a number. (`None` for
+    /// Says how often a waiter may be overtaken, where that is a number. (`None` for
     /// first come, first served.)
     pub overtakes: Option<Overtakes>,
-    /// Whether a handoff prefers a waiter of the same NUMA node.
+    /// Is true if a handoff prefers a waiter of the same NUMA node.
     pub numa_aware: bool,
-    /// Whether the holder may acquire it again.
+    /// Is true if the holder may acquire it again.
     pub recursive: bool,
-    /// Whether `try_lock` can succeed.
+    /// Is true if `try_lock` can succeed.
     pub try_lock: bool,
-    /// Whether an acquisition can be given up.
+    /// Is true if an acquisition can be given up.
     pub timeout: bool,
-    /// Whether a waiter may sleep instead of spinning.
+    /// Is true if a waiter may sleep instead of spinning.
     pub parks: bool,
-    /// Whether readers share it: [`RawLock::read_lock`] admits several of them
+    /// Is true if readers share it: [`RawLock::read_lock`] admits several of them
     /// at once. Otherwise a reader locks as a writer does.
     pub readers_share: bool,
-    /// Whether it works in memory that processes share (it holds no
+    /// Is true if it works in memory that processes share (it holds no
     /// pointers).
     pub shared_memory: bool,
-    /// Whether it needs CPU numbers ([`Platform::cpu`]), so that a build
+    /// Is true if it needs CPU numbers ([`Platform::cpu`]), so that a build
     /// without `std` must name a [`Host`](locklab_platform::native::Host).
     pub cpu_numbers: bool,
-    /// Whether it keeps the table of the locks that each CPU holds
+    /// Is true if it keeps the table of the locks that each CPU holds
     /// ([`Platform::held_locks`]), where there is one.
     pub held_locks: bool,
-    /// Whether `unlock` still uses the lock's own memory after another CPU may
+    /// Is true if `unlock` still uses the lock's own memory after another CPU may
     /// have acquired it. If so, the last CPU to acquire must not free the lock
     /// (or the object that contains it) before every `unlock` has returned, as
     /// it would with a reference count protected by the lock.
@@ -127,7 +127,7 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     /// The description of the lock.
     const INFO: Info;
 
-    /// Whether it has counters that wrap; see
+    /// Is true if it has counters that wrap; see
     /// [`RawLock::about_to_wrap`].
     #[doc(hidden)]
     const COUNTS: bool = false;
@@ -166,7 +166,7 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
         false
     }
 
-    /// Whether some CPU holds the lock or waits for it, at the moment of the
+    /// Returns whether some CPU holds the lock or waits for it, at the moment of the
     /// call: for assertions and statistics. `None` if this lock cannot tell.
     #[inline(always)]
     fn is_locked(&self) -> Option<bool> {

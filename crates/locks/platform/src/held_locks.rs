@@ -22,7 +22,7 @@ pub const HELD_LOCKS: usize = 31;
 #[repr(C, align(64))]
 pub struct HeldLocks<P: Platform>(HeldTable<P>);
 
-/// What is in a table of held locks; see [`HeldLocks::table`].
+/// Holds a table of held locks; see [`HeldLocks::table`].
 #[doc(hidden)]
 #[repr(C)]
 pub struct HeldTable<P: Platform> {

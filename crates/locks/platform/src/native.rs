@@ -42,7 +42,7 @@ compile_error!(
      (`portable-atomic/critical-section`, or `portable-atomic/unsafe-assume-single-core`)"
 );
 
-/// What an operating system, or a program, provides to the locks.
+/// Describes what an operating system, or a program, provides to the locks.
 ///
 /// ```
 /// use locklab_locks::{Host, Native, QSpinlock, QueueNodes, lock_api};

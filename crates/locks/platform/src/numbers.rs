@@ -53,7 +53,7 @@ impl<P: Platform, const WORDS: usize> Numbers<P, WORDS> {
         self.taken[number / 32].fetch_and(!(1 << (number % 32)), Ordering::Release);
     }
 
-    /// Whether the number is taken.
+    /// Returns whether the number is taken.
     pub fn is_taken(&self, number: usize) -> bool {
         self.taken[number / 32].load(Ordering::Relaxed) >> (number % 32) & 1 != 0
     }

@@ -7,7 +7,7 @@ use crate::visible_reader::VisibleReader;
 use core::marker::PhantomData;
 use core::sync::atomic::compiler_fence;
 
-/// How often a waiter reads before it sleeps. A relax takes some 40 cycles,
+/// Limits how often a waiter reads before it sleeps. A relax takes some 40 cycles,
 /// so this is about as long as a sleep and its wake-up take; a waiter then
 /// never loses more than twice the minimum (A. R. Karlin et al.,
 /// "Empirical Studies of Competitive Spinning for a Shared-Memory
@@ -57,7 +57,7 @@ static PARKED: AtomicU32 = AtomicU32::new(0);
 /// writer off the fast path.
 pub const NO_HEAVY_FENCE: u32 = 1 << 31;
 
-/// What the parking lot is built on and how its sleepers sleep: a program,
+/// Describes what the parking lot is built on and how its sleepers sleep: a program,
 /// a kernel ([`ParkingHost`]), or a model checker.
 ///
 /// # Safety

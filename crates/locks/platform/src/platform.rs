@@ -20,7 +20,7 @@ use crate::qnode::QueueNodes;
 use crate::visible_reader::VisibleReader;
 pub use core::sync::atomic::Ordering;
 
-/// What a spinning CPU does after it has read a word; see [`Atomic::spin`].
+/// Says what a spinning CPU does after it has read a word; see [`Atomic::spin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// The value is the one waited for.
@@ -29,7 +29,7 @@ pub enum Poll {
     Relax(u32),
 }
 
-/// How long [`Atomic::spin`] continues if the awaited value does not appear.
+/// Limits how long [`Atomic::spin`] continues if the awaited value does not appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// Until it appears.
@@ -310,7 +310,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     #[track_caller]
     fn wake(word: &Self::U32);
 
-    /// How often a lock may prefer some waiters to others before it serves the
+    /// Returns how often a lock may prefer some waiters to others before it serves the
     /// others: `bound`, except in the checker, where it is one so that the
     /// bound is reached.
     #[inline(always)]
@@ -318,7 +318,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         bound
     }
 
-    /// Whether this is a virtual machine whose hypervisor does not help
+    /// Returns whether this is a virtual machine whose hypervisor does not help
     /// waiting CPUs.
     fn virtualized() -> bool;
 

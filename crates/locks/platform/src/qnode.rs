@@ -6,7 +6,7 @@
 
 use crate::platform::{Atomic, Platform};
 
-/// How deep spinlock slow paths can nest on a CPU: task, soft interrupt,
+/// Limits how deep spinlock slow paths can nest on a CPU: task, soft interrupt,
 /// interrupt, non-maskable interrupt.
 pub const NESTING: usize = 4;
 

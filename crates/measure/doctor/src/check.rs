@@ -16,18 +16,18 @@ pub enum State {
     Unknown,
 }
 
-/// What was examined, the result, and the remedy.
+/// Holds what was examined, the result, and the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// The part of the laboratory that depends on it.
     pub part: &'static str,
     /// The thing that was checked.
     pub name: String,
-    /// Whether it works, works with limits, is missing, or is not known.
+    /// Says whether it works, works with limits, is missing, or is not known.
     pub state: State,
-    /// What was found and what it means.
+    /// Says what was found and what it means.
     pub found: String,
-    /// What to do about it, if anything can be done.
+    /// Says what to do about it, if anything can be done.
     pub remedy: Option<String>,
 }
 

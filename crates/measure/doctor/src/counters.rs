@@ -163,7 +163,7 @@ fn tried(name: &str, builder: &perf_event::Builder) -> Check {
     }
 }
 
-/// What a loop counts, and whether the counter ran all the time.
+/// Returns what a loop counts, and whether the counter ran all the time.
 #[cfg(target_os = "linux")]
 fn count(builder: &perf_event::Builder) -> std::io::Result<(u64, bool)> {
     let mut counter = builder.build()?;

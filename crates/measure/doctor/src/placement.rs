@@ -4,7 +4,7 @@
 use crate::check::{Check, LOCKS, State};
 use locklab_native::round_trip;
 
-/// Whether virtual CPUs stay on the same physical CPUs.
+/// Checks whether virtual CPUs stay on the same physical CPUs.
 pub(super) fn check(cpus: &[usize]) -> Check {
     const LOOKS: u32 = 6;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);

@@ -4,7 +4,7 @@
 use crate::check::{Check, MODELS, State, WORKLOADS};
 use std::path::{Path, PathBuf};
 
-/// What the kernel and machine instruments need. `root` is where /dev is.
+/// Checks what the kernel and machine instruments need. `root` is where /dev is.
 pub(super) fn models(root: &Path) -> Vec<Check> {
     let mut checks = vec![kvm(root)];
     for (name, package, needed) in [
@@ -22,7 +22,7 @@ pub(super) fn models(root: &Path) -> Vec<Check> {
     checks
 }
 
-/// What the workloads start.
+/// Checks the programs that the workloads start.
 pub(super) fn workloads() -> Vec<Check> {
     [
         ("nginx", "nginx", "nginx-churn"),

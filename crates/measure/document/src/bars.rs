@@ -6,7 +6,7 @@ use crate::page::COLUMNS;
 /// A table with bars, the longest of which is 1.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
-    /// What the rows are.
+    /// Names the rows.
     pub title: String,
     /// The title and the width of each column of figures.
     pub columns: Vec<(String, usize)>,

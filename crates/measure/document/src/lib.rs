@@ -46,7 +46,7 @@ impl Labels {
     }
 }
 
-/// What a metric is for.
+/// Says what a metric is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -61,12 +61,12 @@ pub enum Role {
 /// A report of any kind.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// What was compared.
+    /// Names the inputs that were compared.
     pub title: String,
-    /// Where the figures come from, and what they are. Printed under the
+    /// Says where the figures come from, and what they are. Printed under the
     /// title in every form.
     pub head: Facts,
-    /// How curves and runs over time call the two sides.
+    /// Names the two sides of curves and of runs over time.
     pub labels: Labels,
     /// The sections, in order.
     pub sections: Vec<Section>,
@@ -87,7 +87,7 @@ impl Document {
 /// A verdict that decides, by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was judged: the cell, and the metric where there are several.
+    /// Names the cell that was judged, and the metric where there are several.
     pub name: String,
     /// Name of the metric on which the verdict was reached.
     pub metric: String,
@@ -107,7 +107,7 @@ pub struct Section {
     pub heading: String,
     /// Its level in the outline.
     pub level: Level,
-    /// Where it is shown.
+    /// Says where it is shown.
     pub medium: Medium,
     /// Closed at first, where that is possible.
     pub folded: bool,
@@ -125,7 +125,7 @@ pub enum Level {
     Minor,
 }
 
-/// Where a section is shown.
+/// Says where a section is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
     /// Every form of output.
@@ -243,7 +243,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether it can only be drawn.
+    /// Returns whether it can only be drawn.
     #[must_use]
     pub fn is_chart(&self) -> bool {
         matches!(
@@ -278,9 +278,9 @@ pub struct MetricRow {
     /// The difference in percent of the baseline, in the metric's own
     /// direction.
     pub delta: Option<Shown>,
-    /// What was shown; `None` of a metric that only describes.
+    /// Holds what was shown; `None` of a metric that only describes.
     pub verdict: Option<Verdict>,
-    /// Whether it decides, explains or describes.
+    /// Says whether it decides, explains or describes.
     pub role: Role,
 }
 
@@ -336,9 +336,9 @@ impl MetricRow {
 /// A matrix of cells.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
-    /// What the rows are.
+    /// Names the rows.
     pub row_title: String,
-    /// What the columns are.
+    /// Names the columns.
     pub column_title: String,
     /// A name above each column.
     pub columns: Vec<String>,
@@ -373,9 +373,9 @@ pub struct GridCell {
 /// Curves over the same names.
 #[derive(Clone, Debug)]
 pub struct Curves {
-    /// What is shown.
+    /// Says what is shown.
     pub title: String,
-    /// What the names are.
+    /// Says what the names are.
     pub x_title: String,
     /// Places on the x axis.
     pub names: Vec<String>,
@@ -395,7 +395,7 @@ pub struct Curve {
 /// A point of a curve.
 #[derive(Clone, Copy, Debug)]
 pub struct CurvePoint {
-    /// Which of the named places on the x axis.
+    /// Selects one of the named places on the x axis.
     pub place: usize,
     /// Its height, in the unit of the title.
     pub value: f64,
@@ -408,7 +408,7 @@ pub struct CurvePoint {
 pub struct Intervals {
     /// Rows from the top.
     pub rows: Vec<IntervalRow>,
-    /// What counts as flat, in percent.
+    /// Holds what counts as flat, in percent.
     pub margin: f64,
 }
 
@@ -436,6 +436,6 @@ pub struct Timeline {
     pub baseline: Vec<(f64, f64)>,
     /// Those of the experiment.
     pub experiment: Vec<(f64, f64)>,
-    /// How a value is written.
+    /// Writes a value.
     pub format: fn(f64) -> String,
 }

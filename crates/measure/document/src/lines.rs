@@ -9,15 +9,15 @@ pub const COLOURED: usize = 7;
 /// Many lines over the same names.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    /// What is shown.
+    /// Says what is shown.
     pub title: String,
-    /// What the names are.
+    /// Says what the names are.
     pub x_title: String,
     /// Places on the x axis.
     pub names: Vec<String>,
     /// The lines, the most important first.
     pub lines: Vec<Line>,
-    /// Whether the y axis is logarithmic; otherwise it starts at zero.
+    /// Is true if the y axis is logarithmic; otherwise it starts at zero.
     pub logarithmic: bool,
 }
 
@@ -31,14 +31,14 @@ pub struct Line {
     /// Its number among those that have a colour and a mark of their own;
     /// `None` for one in the background.
     pub colour: Option<usize>,
-    /// Whether it is drawn thicker.
+    /// Is true if it is drawn thicker.
     pub bold: bool,
 }
 
 /// A point of a line.
 #[derive(Clone, Debug)]
 pub struct LinePoint {
-    /// Which of the named places on the x axis.
+    /// Selects one of the named places on the x axis.
     pub place: usize,
     /// Its height, in the unit of the title.
     pub value: f64,
@@ -69,7 +69,7 @@ impl Lines {
         self
     }
 
-    /// Whether there is nothing to draw.
+    /// Returns whether there is nothing to draw.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.iter().all(|line| line.points.is_empty())

@@ -27,7 +27,7 @@ pub struct Column {
     pub title: String,
     /// Least width in characters.
     pub width: usize,
-    /// Whether it has words, which begin at its left.
+    /// Is true if it has words, which begin at its left.
     pub left: bool,
 }
 

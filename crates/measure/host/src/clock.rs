@@ -96,7 +96,7 @@ impl Clocks {
     }
 }
 
-/// Why the clock of a run cannot be believed.
+/// Names the reason why the clock of a run cannot be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It showed less at the end than at the start.

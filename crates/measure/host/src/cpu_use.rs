@@ -32,7 +32,7 @@ impl CpuUse {
         })
     }
 
-    /// How many CPUs this process with its children, and how many others, had on average
+    /// Returns how many CPUs this process with its children, and how many others, had on average
     /// until a later moment.
     #[must_use]
     pub fn cpus_until(&self, later: &Self) -> (f64, f64) {

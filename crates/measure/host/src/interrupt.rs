@@ -10,7 +10,7 @@ use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// What the process says when a second signal ends it.
+/// Holds what the process says when a second signal ends it.
 static LAST_WORDS: AtomicPtr<String> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Sets what a second Ctrl-C prints, or nothing.

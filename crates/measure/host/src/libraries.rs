@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-/// Why a library cannot be loaded into another program.
+/// Names the reason why a library cannot be loaded into another program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
     /// The loader splits its list at some characters, and has no way to quote

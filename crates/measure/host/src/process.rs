@@ -32,7 +32,7 @@ pub struct Launch {
     pub folder: PathBuf,
     /// CPUs that it may use; empty for all.
     pub cpus: Vec<usize>,
-    /// Whether to drop inherited variables and address randomisation, for
+    /// Is true if to drop inherited variables and address randomisation, for
     /// counts that repeat.
     pub fixed: bool,
 }
@@ -58,7 +58,7 @@ pub struct Usage {
     pub involuntary_switches: f64,
 }
 
-/// How a program ended.
+/// Says how a program ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Its exit code, or the signal that ended it.
@@ -67,7 +67,7 @@ pub struct Ended {
     pub usage: Usage,
 }
 
-/// Why a run has no regular end.
+/// Names the reason why a run has no regular end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// It could not be started, for the reason given.
@@ -117,7 +117,7 @@ pub struct Running {
     reaped: bool,
 }
 
-/// What to do if a fixed memory layout was refused: the default seccomp filters
+/// Says what to do if a fixed memory layout was refused: the default seccomp filters
 /// of container engines forbid it, and answer with one of these errors.
 fn forbidden_layout(error: &io::Error) -> &'static str {
     let error = error.raw_os_error().map(nix::errno::Errno::from_raw);
@@ -224,7 +224,7 @@ impl Running {
         self.pid.as_raw()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         poll(&self.pidfd, Duration::ZERO)
@@ -320,7 +320,7 @@ fn pidfd(pid: Pid) -> io::Result<std::os::fd::OwnedFd> {
     Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Whether the descriptor is readable within `wait`.
+/// Returns whether the descriptor is readable within `wait`.
 fn poll(fd: &std::os::fd::OwnedFd, wait: Duration) -> bool {
     use std::os::fd::AsRawFd;
     let mut one = libc::pollfd {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Stack that the command line and a report need, in KiB.
 const STACK_KIB: u64 = 1024;
 
-/// Whether standard output was closed when the process began.
+/// Is true if standard output was closed when the process began.
 static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Checks before Rust's runtime starts, which opens `/dev/null` in place of a
@@ -28,7 +28,7 @@ static CHECK_OUTPUT: extern "C" fn() = {
     check_output
 };
 
-/// Whether there is enough stack.
+/// Returns whether there is enough stack.
 ///
 /// # Errors
 /// [`Error::Failed`] with the limit and the command that raises it, if the
@@ -50,7 +50,7 @@ pub fn check_stack() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is a standard output to print to.
+/// Returns whether there is a standard output to print to.
 ///
 /// # Errors
 /// [`Error::Failed`] if it was closed when the process began.

@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Topology {
     /// Kernel numbers of the allowed CPUs, best first.
     pub order: Vec<usize>,
-    /// Whether `/sys` said which CPUs share a core or a node; otherwise the
+    /// Is true if `/sys` said which CPUs share a core or a node; otherwise the
     /// order is that of the affinity mask.
     pub known: bool,
     /// Physical cores among them.
@@ -119,7 +119,7 @@ pub fn allowed() -> Vec<usize> {
     }
 }
 
-/// Whether this process has a real-time policy (FIFO, round robin, deadline).
+/// Returns whether this process has a real-time policy (FIFO, round robin, deadline).
 /// Spinning threads then shut out everything else on their CPUs, including the
 /// thread that ends a run.
 #[must_use]
@@ -129,7 +129,7 @@ pub fn real_time() -> bool {
     policy >= 0 && ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
 }
 
-/// Whether this process has the policy SCHED_IDLE: any other program that wants a
+/// Returns whether this process has the policy SCHED_IDLE: any other program that wants a
 /// CPU takes it.
 #[must_use]
 pub fn idle_policy() -> bool {

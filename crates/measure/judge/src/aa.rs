@@ -36,19 +36,19 @@ pub fn bias_band(aa_pairs: &[Pair], delta: f64) -> Option<f64> {
     (aa.pairs >= MIN_PAIRS && tells).then(|| outer.exp_m1())
 }
 
-/// Whether comparisons of a subject with itself called more than 5 % allow.
+/// Counts the calls in comparisons of a subject with itself, beside those that 5 % allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct AaCheck {
-    /// How many primary comparisons were judged and not invalid.
+    /// Counts the primary comparisons that were judged and not invalid.
     pub judged: usize,
-    /// How many of them were called better or worse.
+    /// Counts those that were called better or worse.
     pub called: usize,
-    /// How many calls 5 % allow: none for [`Family::Holm`] and
+    /// Counts the calls that 5 % allow: none for [`Family::Holm`] and
     /// [`Family::FalseDiscovery`], which call one in at most 5 % of such
     /// sessions.
     pub calls_allowed: usize,
-    /// How many have p < 0.05 before any correction: the sharper test, since
+    /// Counts those with p < 0.05 before any correction: the sharper test, since
     /// few pairs in many cells call nothing in any case.
     pub below_alpha: usize,
     /// The most that may: exceeded by chance in at most 5 % of sessions, if
@@ -57,7 +57,7 @@ pub struct AaCheck {
 }
 
 impl AaCheck {
-    /// Whether both counts are within what is allowed. A sound laboratory
+    /// Returns whether both counts are within what is allowed. A sound laboratory
     /// passes at least nine times in ten; one that fails twice, with two
     /// seeds, has a bias. It does not pass if nothing was judged.
     #[must_use]

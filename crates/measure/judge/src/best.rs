@@ -95,13 +95,13 @@ impl Looks {
     }
 }
 
-/// What was shown of one subject.
+/// Holds what was shown of one subject.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Standing {
     /// Number of blocks in which it has a value.
     pub blocks: usize,
-    /// Whether it may be the best. True as well of a subject with too few
+    /// Is true if it may be the best. True as well of a subject with too few
     /// blocks: nothing was shown of it.
     pub may_be_best: bool,
     /// The subject that is shown to be better with the least p, if it left.
@@ -121,7 +121,7 @@ fn others(subjects: usize) -> f64 {
     subjects.saturating_sub(1).max(1) as f64
 }
 
-/// How many blocks it takes before one of `subjects` can leave the set, if all
+/// Returns the number of blocks after which one of `subjects` can leave the set, if all
 /// blocks agree: with fewer, every subject may be the best.
 ///
 /// ```
@@ -134,7 +134,7 @@ pub fn blocks_needed(subjects: usize) -> usize {
     usize::try_from(needed).unwrap_or(usize::MAX).max(MIN_PAIRS)
 }
 
-/// What the blocks show of each subject.
+/// Judges each subject by the blocks.
 ///
 /// `values[i][b]` is the value of subject i in block b, not a number where it
 /// has none; a shorter list ends early. Zero is an outcome, the worst; a
@@ -173,7 +173,7 @@ pub fn best(values: &[Vec<f64>], direction: Direction, looks: &Looks, delta: f64
         .collect()
 }
 
-/// Whether each subject has left at one of the interim looks so far, and need
+/// Returns for each subject whether it has left at one of the interim looks so far, and need
 /// not be measured again.
 #[must_use]
 pub fn have_left(values: &[Vec<f64>], direction: Direction, looks: &Looks) -> Vec<bool> {
@@ -194,7 +194,7 @@ struct Left {
     by: usize,
 }
 
-/// How far behind the best a subject is, as a logarithm.
+/// Holds the distance of a subject from the best, as a logarithm.
 #[derive(Clone, Copy)]
 struct Behind {
     value: f64,
@@ -232,7 +232,7 @@ impl Field {
         self.logs[i].iter().flatten().count()
     }
 
-    /// Whether a subject has enough blocks for its limits.
+    /// Returns whether a subject has enough blocks for its limits.
     fn is_ranked(&self, i: usize) -> bool {
         let needed = blocks_needed(self.logs.len());
         self.count(i) >= needed.min(self.blocks()).max(1)
@@ -275,7 +275,7 @@ impl Field {
         left
     }
 
-    /// Whether these subjects are not all equal: the range of their sums of
+    /// Returns whether these subjects are not all equal: the range of their sums of
     /// aligned ranks, against permutations within each block.
     fn differ(&self, there: &[usize], blocks: usize, level: f64) -> bool {
         // A subject that failed now and then would cost all others a block.
@@ -331,7 +331,7 @@ impl Field {
         as_far <= allowed
     }
 
-    /// How far behind the best each subject is.
+    /// Returns the distance of each subject from the best.
     fn behind(&self, stays: &dyn Fn(usize) -> bool) -> Vec<Option<Behind>> {
         let k = self.logs.len();
         let level = ALPHA / others(k);

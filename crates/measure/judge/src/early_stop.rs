@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::ALPHA;
 
-/// How the number of pairs of a comparison was decided.
+/// Says how the number of pairs of a comparison was decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -96,7 +96,7 @@ impl EarlyStop {
         self.log_e().exp()
     }
 
-    /// Whether the session may stop here, with the difference found: E has
+    /// Returns whether the session may stop here, with the difference found: E has
     /// reached 20. The verdict also needs at least
     /// [`Settings::min_pairs`](crate::Settings::min_pairs) pairs.
     #[must_use]

@@ -27,7 +27,7 @@ pub struct Interval {
     pub low: f64,
     /// Upper limit; +∞ where so few pairs give none.
     pub high: f64,
-    /// How often such an interval covers θ: at least what its name says, and
+    /// Says how often such an interval covers θ: at least what its name says, and
     /// a little more for few pairs, since ranks are whole numbers.
     pub coverage: f64,
 }
@@ -48,13 +48,13 @@ impl Interval {
         }
     }
 
-    /// Whether the interval lies within (−`margin`, +`margin`).
+    /// Returns whether the interval lies within (−`margin`, +`margin`).
     #[must_use]
     pub fn within(&self, margin: f64) -> bool {
         -margin < self.low && self.high < margin
     }
 
-    /// Whether zero lies outside the interval.
+    /// Returns whether zero lies outside the interval.
     #[must_use]
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
@@ -77,9 +77,9 @@ pub struct Shown {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Estimate {
-    /// Which way the metric improves.
+    /// Says which way the metric improves.
     pub direction: Direction,
-    /// How many pairs were used.
+    /// Counts the pairs that were used.
     pub pairs: usize,
     /// Median of the baseline's values, in the metric's unit. The ratio of
     /// the medians is not [`Estimate::ratio`], which is over the pairs.
@@ -98,7 +98,7 @@ pub struct Estimate {
     pub method: Method,
     /// Standard deviation of d, s_d; 0 for a single pair.
     pub spread: f64,
-    /// How many differences are exactly zero.
+    /// Counts the differences that are exactly zero.
     pub zeros: usize,
     /// Lag-1 autocorrelation of the runs in time, each less the mean of its
     /// side. For information only: pairing removes its effect.

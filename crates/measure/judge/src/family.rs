@@ -122,7 +122,7 @@ pub fn smallest_p(pairs: usize) -> f64 {
     0.5_f64.powi(pairs.saturating_sub(1))
 }
 
-/// How many pairs each of `members` comparisons needs before one of them
+/// Returns the number of pairs that each of `members` comparisons needs before one of them
 /// alone can be called better or worse, if all its pairs agree. That is the
 /// bare minimum: a real effect among noise needs more.
 ///
@@ -138,7 +138,7 @@ pub fn pairs_needed(family: Family, members: usize) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// How many of `members` comparisons must be unanimous together before any
+/// Returns how many of `members` comparisons must be unanimous together before any
 /// of them can be called with this many pairs each; `None` if even all of
 /// them cannot.
 ///

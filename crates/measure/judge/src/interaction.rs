@@ -17,13 +17,13 @@ use crate::signed_rank::p_two_sided;
 /// wrong call.
 pub const INTERACTION: f64 = 0.01;
 
-/// How often the signs are tossed anew.
+/// Holds the number of times that the signs are tossed anew.
 const TOSSES: u64 = 999;
 
 /// The fewest matched pairs of a comparison: fewer could not show anything.
 const LEAST: usize = 3;
 
-/// What the pairs of a session say of the circumstances in which they ran.
+/// Holds what the pairs of a session say of the circumstances in which they ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
     /// p of the hypothesis that in no comparison the differences depend on the
@@ -34,7 +34,7 @@ pub struct Interaction {
     pub depends: Vec<bool>,
 }
 
-/// Whether differences depend on circumstances. Each comparison lists its pairs
+/// Tests whether differences depend on circumstances. Each comparison lists its pairs
 /// as difference and whether it was measured in the second circumstance. `None`
 /// if no comparison has at least three pairs in each.
 ///

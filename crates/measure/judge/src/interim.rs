@@ -48,7 +48,7 @@ pub enum Interim {
 }
 
 impl Interim {
-    /// Whether the verdict is beyond doubt.
+    /// Returns whether the verdict is beyond doubt.
     #[must_use]
     pub fn is_beyond_doubt(self) -> bool {
         matches!(self, Self::Wide | Self::Decided)
@@ -58,7 +58,7 @@ impl Interim {
 /// Probability of each tail of the 99.9 % interval.
 const TAIL: f64 = 0.0005;
 
-/// Whether there is an interim analysis after this many usable pairs: at
+/// Returns whether there is an interim analysis after this many usable pairs: at
 /// `first` of them, and whenever their number has grown by half, [`LOOKS`]
 /// times.
 #[must_use]
@@ -96,7 +96,7 @@ pub fn interim(pairs: &[Pair], direction: Direction, delta: f64, band: f64) -> I
     }
 }
 
-/// Whether an interval about the same centre, narrowed as by [`MORE`] times the
+/// Returns whether an interval about the same centre, narrowed as by [`MORE`] times the
 /// pairs, would still neither exclude all negligible differences nor lie within
 /// the margin.
 fn is_hopeless(sorted: &[f64], delta: f64, band: f64) -> bool {
@@ -113,7 +113,7 @@ fn is_hopeless(sorted: &[f64], delta: f64, band: f64) -> bool {
     centre - half <= band && (centre + half_of_flat >= delta || band >= delta)
 }
 
-/// How well a difference is known that is beyond doubt.
+/// Says how well a difference is known that is beyond doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Precision {
     Wide,
@@ -121,7 +121,7 @@ enum Precision {
 }
 
 impl Precision {
-    /// That of an interval of `width`, where one of `narrow` is narrow.
+    /// Returns the precision of an interval of `width`, where one of `narrow` is narrow.
     fn of(width: Option<f64>, narrow: f64) -> Self {
         match width {
             Some(width) if width <= narrow => Self::Narrow,
@@ -140,7 +140,7 @@ fn flat(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
     (within && band < delta).then(|| Precision::of(width(sorted), delta / 4.0))
 }
 
-/// Whether these differences would be called if all their signs were the same.
+/// Returns how well these differences are known, if they would be called with equal signs.
 /// With mixed signs such sizes are not an effect but bimodal noise; then the
 /// comparison ends unclear, which is correct.
 fn different(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {

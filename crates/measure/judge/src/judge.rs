@@ -20,9 +20,9 @@ use crate::warning::Warning;
 pub struct Comparison {
     /// Every pair that was measured, in order, including unusable ones.
     pub pairs: Vec<Pair>,
-    /// Which way the metric improves.
+    /// Says which way the metric improves.
     pub direction: Direction,
-    /// Whether it decides or explains.
+    /// Says whether it decides or explains.
     pub role: Role,
     /// b of this metric, workload and machine, as
     /// [`bias_band`](crate::bias_band) gave it: a fraction. `None` where no
@@ -31,7 +31,7 @@ pub struct Comparison {
     /// δ of this comparison where it has its own, decided before the run, instead
     /// of that of the settings: a fraction.
     pub delta: Option<f64>,
-    /// How the number of pairs was decided.
+    /// Says how the number of pairs was decided.
     pub stopping: Stopping,
 }
 

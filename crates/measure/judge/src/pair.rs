@@ -11,7 +11,7 @@ use std::fmt;
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-/// Which way a metric improves.
+/// Says which way a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -59,7 +59,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// Which run of a pair goes first.
+/// Says which run of a pair goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -146,11 +146,11 @@ pub enum FaultKind {
     Unusable,
 }
 
-/// Why a pair cannot be used.
+/// Names the reason why a pair cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Fault {
-    /// What kind of fault, which decides how it is treated.
+    /// Names the kind of fault, which decides how it is treated.
     pub kind: FaultKind,
     /// The run at fault; `None` where it is the pair.
     pub side: Option<Side>,
@@ -178,7 +178,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Whether a pair can be used.
+/// Says whether a pair can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -202,9 +202,9 @@ pub struct Pair {
     pub baseline: f64,
     /// The metric of the experiment's run.
     pub experiment: f64,
-    /// Which of them ran first.
+    /// Says which of them ran first.
     pub order: Order,
-    /// Whether both runs can be used.
+    /// Says whether both runs can be used.
     pub validity: Validity,
 }
 
@@ -243,7 +243,7 @@ impl Pair {
         }
     }
 
-    /// Why this pair cannot be used, if it cannot: the fault it was given, or
+    /// Returns why this pair cannot be used, if it cannot: the fault it was given, or
     /// else a value that has no logarithm.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {

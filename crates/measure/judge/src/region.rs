@@ -22,7 +22,7 @@ pub struct Region {
     /// The differences of the usable pairs of each cell, d = s · ln(E / B):
     /// positive is better.
     pub cells: Vec<Vec<f64>>,
-    /// Which way the metric improves.
+    /// Says which way the metric improves.
     pub direction: Direction,
     /// The margin for flat, as a fraction, decided before the run.
     pub delta: f64,
@@ -35,9 +35,9 @@ pub struct Region {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct JudgedRegion {
-    /// What the pairs of all its cells show together.
+    /// Holds what the pairs of all its cells show together.
     pub verdict: Verdict,
-    /// Which way the metric improves.
+    /// Says which way the metric improves.
     pub direction: Direction,
     /// The shift that all cells have in common: the weighted median of the
     /// Walsh averages within cells. Positive is better. Where cells differ, it
@@ -51,9 +51,9 @@ pub struct JudgedRegion {
     pub p: f64,
     /// p adjusted for the family of regions (Holm).
     pub p_adjusted: f64,
-    /// How many cells have a pair.
+    /// Counts the cells that have a pair.
     pub cells: usize,
-    /// How many pairs they have.
+    /// Counts their pairs.
     pub pairs: usize,
 }
 

@@ -24,7 +24,7 @@ pub struct Settings {
     pub delta: f64,
     /// The fewest usable pairs, [`MIN_PAIRS`] by default.
     pub min_pairs: usize,
-    /// How primary comparisons share the 5 %: [`Family::Holm`] by default;
+    /// Says how primary comparisons share the 5 %: [`Family::Holm`] by default;
     /// a matrix takes [`Family::FalseDiscovery`].
     pub family: Family,
     /// The largest share of pairs that may be set aside because a run failed

@@ -26,7 +26,7 @@ use crate::normal;
 /// Up to this many pairs the distribution is exact.
 pub const EXACT_PAIRS: usize = 200;
 
-/// How a p-value and its intervals were found.
+/// Says how a p-value and its intervals were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

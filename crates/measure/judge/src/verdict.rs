@@ -13,7 +13,7 @@ use crate::pair::{Fault, FaultKind};
 use crate::role::Role;
 use crate::warning::Warning;
 
-/// Why a comparison is invalid.
+/// Names the reason why a comparison is invalid.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -22,18 +22,18 @@ pub enum Reason {
     NotMeasured,
     /// More runs failed than is tolerated.
     TooManyFailures {
-        /// How many pairs failed.
+        /// Counts the pairs that failed.
         failed: usize,
         /// The number of all pairs.
         of: usize,
-        /// What went wrong in the first of them.
+        /// Names the fault of the first of them.
         first: Fault,
     },
     /// A fault that is never tolerated.
     Fatal {
         /// Index of the pair.
         pair: usize,
-        /// What was wrong with that pair.
+        /// Names the fault of that pair.
         fault: Fault,
     },
 }
@@ -110,7 +110,7 @@ impl Verdict {
 pub struct Judged {
     /// The role as given by the caller.
     pub role: Role,
-    /// What the pairs show: better, worse, flat, unclear or invalid.
+    /// Holds what the pairs show: better, worse, flat, unclear or invalid.
     pub verdict: Verdict,
     /// From the usable pairs; `None` if there are none. Present for invalid
     /// comparisons too, where it must not be shown as a result.
@@ -120,7 +120,7 @@ pub struct Judged {
     pub p: f64,
     /// p adjusted for the family.
     pub p_adjusted: f64,
-    /// How many comparisons share the 5 %.
+    /// Counts the comparisons that share the 5 %.
     pub members: usize,
     /// Pairs that were set aside, by index.
     pub set_aside: Vec<(usize, Fault)>,
@@ -129,7 +129,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether there were pairs enough for a verdict that a gate may trust:
+    /// Returns whether there were pairs enough for a verdict that a gate may trust:
     /// neither invalid nor unclear for want of pairs.
     #[must_use]
     pub fn was_judged(&self) -> bool {

@@ -56,20 +56,20 @@ pub enum Warning {
         p: f64,
         /// After the correction.
         adjusted: f64,
-        /// How many comparisons the family has.
+        /// Counts the comparisons of the family.
         members: usize,
     },
     /// So few pairs cannot call a lone member of so large a family.
     TooFewForFamily {
         /// The correction in use.
         family: Family,
-        /// How many comparisons the family has.
+        /// Counts the comparisons of the family.
         members: usize,
-        /// How many pairs there are.
+        /// Counts the pairs that there are.
         pairs: usize,
-        /// How many it takes.
+        /// Counts the pairs that it takes.
         needed: usize,
-        /// How many members must be unanimous before any can be called;
+        /// Counts the members that must be unanimous before any can be called;
         /// `None` if even all of them are not enough.
         together: Option<usize>,
     },
@@ -88,7 +88,7 @@ pub enum Warning {
     IntervalAfterEarlyStop,
     /// Too many pairs for the exact distribution.
     NormalApproximation {
-        /// How many pairs there are.
+        /// Counts the pairs that there are.
         pairs: usize,
     },
 }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use super::{Insn, find};
 
 functions! {
-    /// What changed after API 2.
+    /// Holds the functions that changed after API 2.
     pub(super) struct Functions {
         fn qemu_plugin_insn_data(*const Insn) -> *const c_void;
     }

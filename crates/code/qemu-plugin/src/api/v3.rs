@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use super::{Insn, find};
 
 functions! {
-    /// What changed with API 3.
+    /// Holds the functions that changed with API 3.
     pub(super) struct Functions {
         fn qemu_plugin_insn_data(*const Insn, *mut c_void, usize) -> usize;
     }

@@ -1,7 +1,7 @@
 //! Whether text has colours. It is the only place that asks what standard output
 //! is.
 
-/// Whether a text may be coloured. Colour is never the only signal.
+/// Says whether a text may be coloured. Colour is never the only signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// Text only, as for a mail or a file.

@@ -3,7 +3,7 @@
 use crate::{Document, Finding};
 use serde_json::{Value, json};
 
-/// What each verdict means, in the order of the rules.
+/// Explains each verdict, in the order of the rules.
 const RULES: [(&str, &str); 6] = [
     ("better", "The experiment is better, beyond noise."),
     ("worse", "The experiment is worse, beyond noise."),

@@ -56,7 +56,7 @@ pub struct Environment {
     pub quota: Option<f64>,
 }
 
-/// How many periods a CPU quota has stopped threads of this process in so far;
+/// Counts the periods in which a CPU quota has stopped threads of this process so far;
 /// `None` without a quota.
 #[must_use]
 pub fn throttled() -> Option<u64> {
@@ -129,7 +129,7 @@ impl Environment {
         }
     }
 
-    /// Whether a hypervisor was seen.
+    /// Returns whether a hypervisor was seen.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.hypervisor.known().is_some_and(|h| h != "none")

@@ -26,7 +26,7 @@ const BOOT_OPTIONS: [&str; 16] = [
     "tsc",
 ];
 
-/// Where /proc and /sys are.
+/// Holds the folder of /proc and /sys.
 pub(super) struct Root<'a>(pub(super) &'a Path);
 
 impl Root<'_> {
@@ -198,7 +198,7 @@ impl Root<'_> {
         quotas.reduce(f64::min)
     }
 
-    /// How many periods the threads of those groups were stopped in so far, because
+    /// Counts the periods in which the threads of those groups were stopped so far, because
     /// their quota was used up; `None` without a quota.
     pub(super) fn throttled(&self) -> Option<u64> {
         let limited = self

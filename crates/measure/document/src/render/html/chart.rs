@@ -14,7 +14,7 @@ use maud::{Markup, html};
 /// Pixels of a heat map's cell.
 const CELL: (usize, usize) = (62, 28);
 
-/// What all charts of a page share: the hatching of unclear cells.
+/// Returns what all charts of a page share: the hatching of unclear cells.
 pub(super) fn definitions() -> Markup {
     html! {
         defs {
