@@ -63,7 +63,7 @@ usage: cargo xtask dist
   builds a release in target/dist: man pages, shell completions, the Debian
   package, the book (by cargo-deb and mdBook, which are built in target/tools if
   they are not installed) and, with musl's target and compiler, a static binary
-  of the command
+  of the command and the wheel for 'pip install'
 
 usage: cargo xtask deny
 
