@@ -109,7 +109,7 @@ impl BloatSizes {
     }
 }
 
-/// The totals, by the rules of the version of Linux that the old side names.
+/// Returns the totals, by the rules of the version of Linux that the old side names.
 pub(crate) fn totals(
     BloatSizes(old): &BloatSizes,
     BloatSizes(new): &BloatSizes,
@@ -176,7 +176,7 @@ fn is_generated(name: &str) -> bool {
         || name.contains(':')
 }
 
-/// A name with each `.` that starts a number, and that number, taken out.
+/// Returns a name with each `.` that starts a number, and that number, taken out.
 fn without_numbers(name: &str) -> String {
     let mut rest = name;
     let mut kept = String::with_capacity(name.len());

@@ -43,7 +43,7 @@ impl Class {
         Self::Other,
     ];
 
-    /// The name in reports and JSON.
+    /// Returns the name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -77,14 +77,14 @@ pub(crate) struct Symbol<'a> {
 }
 
 impl Symbol<'_> {
-    /// A function as `nm` counts them: of type t, T, w, W or i, in a section
+    /// Returns whether it is a function as `nm` counts them: of type t, T, w, W or i, in a section
     /// of code (a weak symbol may also lie in one of data).
     pub(crate) fn is_function(&self) -> bool {
         self.class == Class::Text
     }
 }
 
-/// "6.1.140-rc1": 6 and 1.
+/// Returns the first two numbers of a version: of "6.1.140-rc1" 6 and 1.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -144,7 +144,7 @@ impl<'a> Elf<'a> {
         &self.sections
     }
 
-    /// An executable, shared library or kernel image, in which an address
+    /// Returns whether it is an executable, shared library or kernel image, in which an address
     /// names one place; not an object file or kernel module.
     pub(crate) fn is_linked(&self) -> bool {
         matches!(
@@ -153,7 +153,7 @@ impl<'a> Elf<'a> {
         )
     }
 
-    /// The version of Linux that a kernel image or module states: the first
+    /// Returns the version of Linux that a kernel image or module states: the first
     /// two numbers.
     pub(crate) fn linux_version(&self) -> Option<(u32, u32)> {
         let after = |section: &str, mark: &[u8]| {
@@ -179,7 +179,7 @@ impl<'a> Elf<'a> {
             .any(|s| s.name_bytes() == Ok(b"__gnu_lto_slim".as_slice()))
     }
 
-    /// Every symbol with a size, as `nm --size-sort` prints them.
+    /// Returns every symbol with a size, as `nm --size-sort` prints them.
     pub(crate) fn symbols(&self) -> Result<Vec<Symbol<'a>>, Error> {
         let damaged = |e: object::Error| Error::damaged(self.label, e);
         let mut symbols = Vec::new();
@@ -223,7 +223,7 @@ impl<'a> Elf<'a> {
         Ok(symbols)
     }
 
-    /// The code of a linked image, in ascending order.
+    /// Returns the code of a linked image, in ascending order.
     pub(crate) fn code(&self) -> Result<Vec<Code<'a>>, Error> {
         let mut code = Vec::new();
         for section in self.file.sections() {
@@ -243,7 +243,7 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// The class, and the letter `nm` gives to a local symbol of such a section.
+/// Returns the class, and the letter `nm` gives to a local symbol of such a section.
 fn classify(name: &str, kind: elf::SectionType, flags: elf::SectionFlags) -> (Class, char) {
     let loaded = flags.contains(elf::SHF_ALLOC);
     if flags.contains(elf::SHF_EXECINSTR) {

@@ -99,7 +99,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An I/O error, classified by what a user can do about it.
+    /// Returns an I/O error, classified by what a user can do about it.
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::hot::{Executed, Place};
 use crate::names::normalise;
 
-/// The stretches, and the sum of counts that are not in this image.
+/// Returns the stretches, and the sum of counts that are not in this image.
 pub(crate) fn place(
     elf: &Elf<'_>,
     symbols: &[Symbol<'_>],
@@ -110,7 +110,7 @@ fn is_code(code: &[Code<'_>], address: u64, bytes: u64) -> bool {
     })
 }
 
-/// The length of the instruction at an address, if code of the image is there.
+/// Returns the length of the instruction at an address, if code of the image is there.
 fn instruction_bytes(code: &[Code<'_>], architecture: Architecture, address: u64) -> Option<u64> {
     let at = code.partition_point(|(range, _)| range.start <= address);
     let (range, data) = code.get(at.checked_sub(1)?)?;

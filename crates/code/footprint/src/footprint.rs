@@ -18,7 +18,7 @@ pub struct Pair<T = u64> {
 }
 
 impl Pair {
-    /// New minus old.
+    /// Returns new minus old.
     pub fn delta(self) -> i64 {
         let delta = i128::from(self.experiment) - i128::from(self.baseline);
         delta.clamp(i64::MIN.into(), i64::MAX.into()) as i64

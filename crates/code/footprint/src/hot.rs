@@ -39,7 +39,7 @@ pub const SHARE: f64 = 0.99;
 /// Bytes of a cache line on x86-64 and most AArch64 machines.
 pub const LINE_BYTES: u64 = 64;
 
-/// The hottest code that together holds `share` (0 to 1) of the executed
+/// Returns the hottest code that together holds `share` (0 to 1) of the executed
 /// instructions, and the lines of `line_bytes` that it touches. Stretches are
 /// taken by instructions executed a byte, the densest first; overlapping ones
 /// (two names of one function) count once in bytes. `line_bytes` 0 is read as

@@ -209,7 +209,7 @@ impl<R: Reader<Offset = usize>> UnitWalk<'_, R> {
         Ok(())
     }
 
-    /// The entry's ranges that lie in code of the image. A linker gives what
+    /// Returns the entry's ranges that lie in code of the image. A linker gives what
     /// it drops the address 0, 1, or the highest two: never in a section.
     fn code_of(&self, attrs: &Attrs<R>) -> gimli::Result<Vec<Range<u64>>> {
         let (dwarf, unit) = (self.dwarf, self.unit);
@@ -255,7 +255,7 @@ impl<R: Reader<Offset = usize>> UnitWalk<'_, R> {
         }
     }
 
-    /// A file of the line table, relative to the compilation's folder where
+    /// Returns a file of the line table, relative to the compilation's folder where
     /// it is below it.
     fn file(&mut self, index: Option<u64>) -> String {
         let Some(index) = index else {

@@ -28,7 +28,7 @@ const SUFFIXES: &[&str] = &[
 /// A demangled C++ name may be exponentially longer than its symbol.
 const LONGEST: usize = 16 * 1024;
 
-/// The name a symbol is compared under: suffixes of clones and numbers of
+/// Returns the name a symbol is compared under: suffixes of clones and numbers of
 /// statics stripped, Rust and C++ demangled, Rust hashes and disambiguators
 /// left out. Generic instances that differ only in a hash share a name.
 ///

@@ -75,7 +75,7 @@ impl<'a, R: Reader<Offset = usize>> Origins<'a, R> {
         id
     }
 
-    /// The linker's name of a function, or else its name in the source.
+    /// Returns the linker's name of a function, or else its name in the source.
     fn look_up(&mut self, offset: usize, current: Option<(usize, &Unit<R>)>) -> Option<String> {
         let dwarf = self.dwarf;
         let mut offset = offset;

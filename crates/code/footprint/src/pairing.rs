@@ -240,7 +240,7 @@ fn notes(
     notes
 }
 
-/// The entries of two maps under each key that either has, in order of keys.
+/// Returns the entries of two maps under each key that either has, in order of keys.
 fn both<'a, K: Ord + 'a, V: Copy + Default + 'a>(
     old: impl IntoIterator<Item = (&'a K, &'a V)>,
     new: impl IntoIterator<Item = (&'a K, &'a V)>,
@@ -269,7 +269,7 @@ fn count(sums: Pair<Sum>) -> Pair {
     }
 }
 
-/// The largest change first, then the largest, then by name.
+/// Orders the largest change first, then the largest, then by name.
 fn most_changed<T>(rows: &mut [T], key: impl Fn(&T) -> (Pair, String)) {
     rows.sort_by_cached_key(|row| {
         let (size, name) = key(row);

@@ -10,7 +10,7 @@ use locklab_document::{COLUMNS, Column, Table, render as forms};
 /// Holds the columns that a name has of a line, behind three columns of figures.
 const NAME: usize = COLUMNS - 35;
 
-/// The report, with at most `rows` rows in each table of symbols.
+/// Returns the report, with at most `rows` rows in each table of symbols.
 pub fn render(footprint: &Footprint, rows: usize) -> String {
     let mut report = Report {
         page: Page::default(),
@@ -61,7 +61,7 @@ struct Report {
 }
 
 impl Report {
-    /// A table of figures under these titles and widths, and of what they are.
+    /// Writes a table of figures under these titles and widths, and of what they are.
     fn table(&mut self, figures: &[(&str, usize)], name: &str, rows: Vec<Vec<String>>) {
         let mut columns: Vec<Column> = figures.iter().map(|(t, w)| Column::new(*t, *w)).collect();
         // An empty column is a second space before the names.
@@ -72,7 +72,7 @@ impl Report {
         }
     }
 
-    /// Both sides of each row, and their difference.
+    /// Writes both sides of each row, and their difference.
     fn pairs(&mut self, name: &str, pairs: &[(Pair, String)], left: usize, noun: &str) {
         let row = |(pair, name): &(Pair, String)| {
             let (old, new) = (pair.baseline.to_string(), pair.experiment.to_string());
@@ -85,7 +85,7 @@ impl Report {
         self.table(&figures, name, rows);
     }
 
-    /// The pairs that differ, as many as are shown.
+    /// Writes the pairs that differ, as many as are shown.
     fn changed(&mut self, name: &str, changed: &[(Pair, String)], noun: &str) {
         let shown = changed.len().min(self.rows);
         self.pairs(name, &changed[..shown], changed.len() - shown, noun);
@@ -270,12 +270,12 @@ impl Report {
     }
 }
 
-/// Those of which the two sides differ.
+/// Returns those of which the two sides differ.
 fn differing(pairs: impl Iterator<Item = (Pair, String)>) -> Vec<(Pair, String)> {
     pairs.filter(|(pair, _)| pair.delta() != 0).collect()
 }
 
-/// The row that says how many rows were left out behind so many figures.
+/// Returns the row that says how many rows were left out behind so many figures.
 fn rest(figures: usize, left: usize, noun: &str) -> Option<Vec<String>> {
     let mut row = vec![String::new(); figures + 1];
     row.push(format!("... and {left} more {noun}"));
@@ -289,7 +289,7 @@ fn signed(delta: i64) -> String {
     }
 }
 
-/// The start of a name that is too long for its column.
+/// Returns the start of a name that is too long for its column.
 fn shortened(name: &str, room: usize) -> String {
     let name = printable(name);
     if name.chars().count() <= room {
@@ -299,7 +299,7 @@ fn shortened(name: &str, room: usize) -> String {
     kept + "..."
 }
 
-/// The end of a path that is too long for its column.
+/// Returns the end of a path that is too long for its column.
 fn shortened_left(path: &str, room: usize) -> String {
     let path = printable(path);
     let chars = path.chars().count();
@@ -310,7 +310,8 @@ fn shortened_left(path: &str, room: usize) -> String {
     format!("...{}", kept.collect::<String>())
 }
 
-/// A file may hold anything in its names, an escape sequence among others.
+/// Returns a name that can be printed: a file may hold anything in its names, an escape
+/// sequence among others.
 fn printable(name: &str) -> String {
     let is_plain = |c: char| !c.is_control();
     name.chars()

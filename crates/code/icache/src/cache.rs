@@ -40,7 +40,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Makes an empty cache.
     pub fn new(geometry: Geometry, prefetch: Prefetch) -> Self {
         Cache {
             geometry,
@@ -78,7 +78,7 @@ impl Cache {
         tally.add(block.instructions(), fetches, misses);
     }
 
-    /// [`run`](Self::run), compiled for a block of `LINES` lines, and several
+    /// Does the same as [`run`](Self::run), compiled for a block of `LINES` lines, and several
     /// times faster for one or two lines that hit.
     ///
     /// # Panics

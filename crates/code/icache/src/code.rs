@@ -35,12 +35,12 @@ impl Block {
         self.lines
     }
 
-    /// The block in one word.
+    /// Returns the block in one word.
     pub fn to_bits(self) -> u64 {
         u64::from(self.first.0) << 32 | u64::from(self.lines) << 16 | u64::from(self.instructions)
     }
 
-    /// The inverse of [`to_bits`](Self::to_bits).
+    /// Returns the inverse of [`to_bits`](Self::to_bits).
     pub fn from_bits(bits: u64) -> Self {
         Block {
             first: LineId((bits >> 32) as u32),
@@ -68,7 +68,7 @@ pub struct CodeMap {
 }
 
 impl CodeMap {
-    /// An empty map for caches of this geometry.
+    /// Makes an empty map for caches of this geometry.
     pub fn new(geometry: Geometry) -> Self {
         let lines_a_page = PAGE / geometry.line();
         CodeMap {
@@ -79,7 +79,7 @@ impl CodeMap {
         }
     }
 
-    /// The blocks, one per page, that cover `bytes` bytes of code from
+    /// Returns the blocks, one per page, that cover `bytes` bytes of code from
     /// `address`. The instructions are counted on the first of them.
     ///
     /// # Panics
@@ -101,7 +101,7 @@ impl CodeMap {
             .collect()
     }
 
-    /// The line that holds the byte at `address`.
+    /// Returns the line that holds the byte at `address`.
     ///
     /// # Panics
     /// In the same cases as [`blocks`](Self::blocks).

@@ -25,7 +25,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// A cache of `size` bytes in `ways` ways of lines of `line` bytes.
+    /// Makes a cache of `size` bytes in `ways` ways of lines of `line` bytes.
     ///
     /// # Errors
     /// When a figure is zero or out of range, when the line is not a power of
@@ -50,7 +50,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(self) -> u32 {
         self.size
     }
@@ -60,12 +60,12 @@ impl Geometry {
         self.ways
     }
 
-    /// Line size in bytes.
+    /// Returns the line size in bytes.
     pub fn line(self) -> u32 {
         self.line
     }
 
-    /// Number of sets, a power of two.
+    /// Returns the number of sets, a power of two.
     pub fn sets(self) -> u32 {
         self.size / self.ways / self.line
     }
@@ -137,7 +137,7 @@ impl fmt::Display for GeometryError {
 
 impl std::error::Error for GeometryError {}
 
-/// The largest valid size not above the given one (or one set).
+/// Returns the largest valid size not above the given one (or one set).
 fn nearest_size(g: Geometry) -> u64 {
     let bytes_a_set = u64::from(g.ways) * u64::from(g.line);
     let sets = (u64::from(g.size) / bytes_a_set).max(1);

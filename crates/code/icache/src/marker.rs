@@ -33,7 +33,7 @@ impl Marker {
     /// Length of a marker instruction.
     pub const BYTES: usize = 7;
 
-    /// The marker that these bytes of one instruction are, if any.
+    /// Returns the marker that these bytes of one instruction are, if any.
     pub fn decode(instruction: &[u8]) -> Option<Self> {
         let operand = instruction.strip_prefix(&[0x0f, 0x1f, 0x80])?;
         match u32::from_le_bytes(operand.try_into().ok()?) {

@@ -68,7 +68,7 @@ impl Tally {
         self.instructions.load(Relaxed)
     }
 
-    /// The counts so far; while the writer runs, its last addition may be
+    /// Returns the counts so far; while the writer runs, its last addition may be
     /// in some of them and not yet in others.
     pub fn read(&self) -> Counts {
         Counts {

@@ -137,7 +137,7 @@ impl Qemu {
         unsafe { (self.functions.qemu_plugin_register_atexit_cb)(id, run, ptr::null_mut()) }
     }
 
-    /// A view of the block that `on_translate` was called with.
+    /// Returns a view of the block that `on_translate` was called with.
     ///
     /// # Safety
     /// `tb` is that block, and the view does not outlive the callback.
@@ -202,7 +202,7 @@ impl Instruction<'_> {
         unsafe { (self.qemu.functions.qemu_plugin_insn_size)(self.insn) }
     }
 
-    /// The instruction's bytes, in `buffer` (x86 has at most 15).
+    /// Returns the instruction's bytes, in `buffer` (x86 has at most 15).
     pub(crate) fn bytes<'b>(&self, buffer: &'b mut [u8; 16]) -> &'b [u8] {
         let buffer = &mut buffer[..self.size().min(16)];
         // SAFETY: `insn` lives and has at least as many bytes as the buffer.
@@ -224,7 +224,7 @@ impl Instruction<'_> {
     }
 }
 
-/// A symbol of the running program, or its name when there is none.
+/// Returns a symbol of the running program, or its name when there is none.
 fn find(name: &'static str) -> Result<*mut c_void, &'static str> {
     let c_name = CStr::from_bytes_with_nul(name.as_bytes()).expect("ends with a null byte");
     // SAFETY: a valid string; looking up a symbol has no effect.
@@ -267,7 +267,7 @@ pub(crate) fn set(qemu: Qemu) -> &'static Qemu {
     QEMU.get_or_init(|| qemu)
 }
 
-/// The functions, once the plugin is installed.
+/// Returns the functions, once the plugin is installed.
 pub(crate) fn get() -> Option<&'static Qemu> {
     QEMU.get()
 }

@@ -92,7 +92,7 @@ fn number(name: &str, value: &str) -> Result<u32, String> {
         .map_err(|_| format!("{name}={value}: give a whole number"))
 }
 
-/// An absolute path, for the program may change its folder before it ends.
+/// Returns an absolute path, for the program may change its folder before it ends.
 fn path(name: &str, value: &str) -> Result<PathBuf, String> {
     std::path::absolute(value).map_err(|e| format!("{name}={value}: {e}"))
 }

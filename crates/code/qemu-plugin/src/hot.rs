@@ -16,7 +16,7 @@ pub(crate) struct Hot {
 }
 
 impl Hot {
-    /// The counter of a block, the same one when it is translated again.
+    /// Returns the counter of a block, the same one when it is translated again.
     /// All vCPUs share it; it is added to atomically.
     pub(crate) fn counter(
         &mut self,

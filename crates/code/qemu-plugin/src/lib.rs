@@ -22,7 +22,7 @@ use api::{Id, Info, Qemu};
 use arguments::Arguments;
 use report::Target;
 
-/// Called by QEMU when it has loaded the plugin; QEMU exits if it returns
+/// Is called by QEMU when it has loaded the plugin; QEMU exits if it returns
 /// anything but 0.
 ///
 /// # Safety

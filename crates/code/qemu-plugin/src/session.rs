@@ -40,12 +40,12 @@ static SESSION: OnceLock<Session> = OnceLock::new();
 /// Is true while a part is open, for callbacks that count only then.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// The session, once the plugin is installed.
+/// Returns the session, once the plugin is installed.
 pub(crate) fn get() -> Option<&'static Session> {
     SESSION.get()
 }
 
-/// The session, unless this is a forked child. A child has its parent's
+/// Returns the session, unless this is a forked child. A child has its parent's
 /// counts, which the parent reports, and perhaps a lock that another of its
 /// parent's threads held.
 fn get_own() -> Option<&'static Session> {
@@ -178,7 +178,7 @@ impl Measured {
         self.parts.push(part);
     }
 
-    /// The counts of all parts together.
+    /// Returns the counts of all parts together.
     pub(crate) fn total(&self) -> ByMode {
         let sum = |mode: usize| {
             self.parts

@@ -92,7 +92,7 @@ impl Translator {
         }
     }
 
-    /// The lines of a block, by the addresses that the cache goes by: a
+    /// Returns the lines of a block, by the addresses that the cache goes by: a
     /// program's own, or where a machine's memory lies in QEMU, because
     /// processes share virtual addresses, and pages of code, and a real L1i
     /// has physical tags.

@@ -47,7 +47,7 @@ static VCPUS: [AtomicPtr<Vcpu>; LIMIT] = [const { AtomicPtr::new(ptr::null_mut()
 /// Is true if a vCPU beyond the limit appeared.
 static BEYOND_LIMIT: AtomicBool = AtomicBool::new(false);
 
-/// The vCPU of this index; `None` beyond the limit.
+/// Returns the vCPU of this index; `None` beyond the limit.
 #[inline(always)]
 fn get(index: c_uint) -> Option<&'static Vcpu> {
     // V1: pairs with V2, so the vCPU is seen as it was made.
@@ -86,7 +86,7 @@ pub(crate) fn all_counted() -> bool {
     !BEYOND_LIMIT.load(Ordering::Relaxed)
 }
 
-/// The counts of every vCPU so far, by index.
+/// Returns the counts of every vCPU so far, by index.
 pub(crate) fn read_all() -> Vec<ByMode> {
     (0..LIMIT as c_uint)
         .map_while(get)
@@ -94,7 +94,7 @@ pub(crate) fn read_all() -> Vec<ByMode> {
         .collect()
 }
 
-/// The callback for a block of this mode; its userdata are the block's bits.
+/// Returns the callback for a block of this mode; its userdata are the block's bits.
 pub(crate) fn on_block(mode: Mode, block: Block) -> OnExec {
     match (mode, block.lines()) {
         (Mode::User, 1) => run_lines::<0, 1>,
@@ -135,7 +135,7 @@ pub(crate) struct Repeated {
     pub(crate) executions: Option<&'static AtomicU64>,
 }
 
-/// The callback for a block with a REP instruction; its userdata is a
+/// Returns the callback for a block with a REP instruction; its userdata is a
 /// `&'static Repeated`.
 pub(crate) fn on_repeated(mode: Mode) -> OnExec {
     match mode {

@@ -111,7 +111,7 @@ unsafe extern "C" fn init<T: Default>(place: *mut c_void) {
     }
 }
 
-/// A context from C: NULL is allowed where its size is zero.
+/// Returns a context from C: NULL is allowed where its size is zero.
 unsafe fn context<'a, C>(pointer: *mut c_void) -> &'a C {
     let pointer = if size_of::<C>() == 0 {
         core::ptr::NonNull::<C>::dangling().as_ptr()
@@ -192,7 +192,7 @@ unsafe extern "C" fn acquire_count<L: BigLock<P>>(lock: *mut c_void, depth: u32)
     unsafe { (*lock.cast::<L>()).acquire_count(depth) }
 }
 
-/// The members that every lock has.
+/// Returns the members that every lock has.
 const fn every<L: RawLock<P>>() -> locklab_type {
     locklab_type {
         name: name_bytes(L::INFO.name),
@@ -226,7 +226,7 @@ const fn every<L: RawLock<P>>() -> locklab_type {
     }
 }
 
-/// The entry of a lock with a timeout.
+/// Returns the entry of a lock with a timeout.
 const fn timed<L: TimedLock<P>>() -> locklab_type {
     locklab_type {
         lock_until: Some(lock_until::<L>),
@@ -234,7 +234,7 @@ const fn timed<L: TimedLock<P>>() -> locklab_type {
     }
 }
 
-/// The entry of a lock with a timeout whose context may stay in use.
+/// Returns the entry of a lock with a timeout whose context may stay in use.
 const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_type {
     locklab_type {
         context_is_idle: Some(is_idle),
@@ -242,7 +242,7 @@ const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_ty
     }
 }
 
-/// The entry of a lock that readers share.
+/// Returns the entry of a lock that readers share.
 const fn shared<L: RawLock<P> + RawRwLockDowngrade>() -> locklab_type {
     locklab_type {
         read_lock: Some(read_lock::<L>),
@@ -278,7 +278,7 @@ impl BigVisitor<P> for Describe {
     }
 }
 
-/// The lock of this name. A visitor of all locks cannot see what only some can
+/// Returns the lock of this name. A visitor of all locks cannot see what only some can
 /// do, so those are named here (a test checks each lock that claims a timeout,
 /// a shared mode or recursion).
 fn describe(name: &str) -> Option<&'static locklab_type> {
@@ -304,7 +304,7 @@ fn describe(name: &str) -> Option<&'static locklab_type> {
     })
 }
 
-/// The version of this library: `LOCKLAB_VERSION` of its header.
+/// Returns the version of this library: `LOCKLAB_VERSION` of its header.
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_version() -> u32 {
     const fn number(text: &str) -> u32 {
@@ -327,7 +327,7 @@ pub extern "C" fn locklab_now() -> u64 {
     P::now()
 }
 
-/// The lock of this name (as `locklab locks` lists them), or NULL.
+/// Returns the lock of this name (as `locklab locks` lists them), or NULL.
 ///
 /// # Safety
 /// `name` points to a string that ends in a zero byte.
@@ -344,7 +344,7 @@ pub extern "C" fn locklab_count() -> usize {
     catalogue::ALL.len()
 }
 
-/// The lock number `index` of `locklab_count()`, or NULL.
+/// Returns the lock number `index` of `locklab_count()`, or NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_at(index: usize) -> Option<&'static locklab_type> {
     let entry = catalogue::ALL.get(index)?;

@@ -35,7 +35,7 @@ mod freestanding {
         /// Returns the number of this CPU, below 16383. Preemption is off from before a
         /// lock function until after the unlock.
         safe fn locklab_host_cpu() -> u32;
-        /// The queue nodes of a CPU: always the same, never freed.
+        /// Returns the queue nodes of a CPU: always the same, never freed.
         safe fn locklab_host_queue_nodes(cpu: u32) -> *mut locklab_queue_nodes;
     }
 

@@ -80,7 +80,7 @@ pub unsafe extern "C" fn locklab_ticket_unlock(lock: *mut locklab_ticket) {
     unsafe { RawLock::<P>::unlock(&*lock.cast::<Ticket<P>>(), &()) }
 }
 
-/// Slow path of the inline acquire: waits for `ticket`.
+/// Waits for `ticket`: the slow path of the inline acquire.
 ///
 /// # Safety
 /// `ticket` was drawn from this lock and has not been released.
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn locklab_qspinlock_unlock(lock: *mut locklab_qspinlock) 
     unsafe { RawLock::<P>::unlock(&*lock.cast::<QSpinlock<P>>(), &()) }
 }
 
-/// Slow path of the inline acquire, after a read that returned `word`, not 0.
+/// Waits after a read that returned `word`, not 0: the slow path of the inline acquire.
 ///
 /// # Safety
 /// `lock` points to a qspinlock.
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn locklab_mcs_unlock(lock: *mut locklab_mcs, node: *mut l
     unsafe { RawLock::<P>::unlock(&*lock.cast::<Mcs<P>>(), &*node.cast()) }
 }
 
-/// Slow path of the inline acquire: waits behind `predecessor`.
+/// Waits behind `predecessor`: the slow path of the inline acquire.
 ///
 /// # Safety
 /// `node` has just replaced `predecessor`, not null, as the tail of a lock.
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn locklab_mcs_wait(
     unsafe { Mcs::<P>::wait(predecessor.cast(), &*node.cast()) }
 }
 
-/// Slow path of the inline release: hands the lock to the next waiter.
+/// Hands the lock to the next waiter: the slow path of the inline release.
 ///
 /// # Safety
 /// The holder acquired with `node`, which is no longer the tail.

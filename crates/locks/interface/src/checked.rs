@@ -27,7 +27,7 @@ impl<P: Platform> HeldRanks<P> {
 /// # Safety
 /// Each CPU number has ranks of its own, and always the same ones.
 pub unsafe trait CheckedPlatform: Platform {
-    /// The ranks that `cpu` holds. A kernel returns an entry of
+    /// Returns the ranks that `cpu` holds. A kernel returns an entry of
     /// `static HELD: [HeldRanks<MyPlatform>; CPUS] = [const { HeldRanks::NONE }; CPUS]`.
     fn held_ranks(cpu: usize) -> &'static HeldRanks<Self>;
 }

@@ -72,7 +72,7 @@ unsafe impl<T: ?Sized + Send, L: Sync, M, P> Sync for Masked<T, L, M, P> {}
 unsafe impl<T: ?Sized + Send, L: Send, M, P> Send for Masked<T, L, M, P> {}
 
 impl<T, L, M, P> Masked<T, L, M, P> {
-    /// A free lock around `value`.
+    /// Makes a free lock around `value`.
     pub const fn new(lock: L, value: T) -> Self {
         Self {
             mask: PhantomData,
@@ -81,14 +81,14 @@ impl<T, L, M, P> Masked<T, L, M, P> {
         }
     }
 
-    /// The value, at the end of the lock's life.
+    /// Returns the value, at the end of the lock's life.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized, L, M, P> Masked<T, L, M, P> {
-    /// The value, without locking: there is no other reference.
+    /// Returns the value, without locking: there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -130,7 +130,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P, Ctx = ()>, M: Mask> Masked<T, L, M, P
         }
     }
 
-    /// As [`RawLock::is_locked`].
+    /// Works as [`RawLock::is_locked`].
     pub fn is_locked(&self) -> Option<bool> {
         self.lock.is_locked()
     }

@@ -33,7 +33,7 @@ unsafe impl<T: Send, L: Sync, P> Sync for Mutex<T, L, P> {}
 unsafe impl<T: Send, L: Send, P> Send for Mutex<T, L, P> {}
 
 impl<T, L, P> Mutex<T, L, P> {
-    /// A free lock around `value`.
+    /// Makes a free lock around `value`.
     pub const fn new(lock: L, value: T) -> Self {
         Self {
             lock,
@@ -42,12 +42,12 @@ impl<T, L, P> Mutex<T, L, P> {
         }
     }
 
-    /// The value, without locking: there is no other reference.
+    /// Returns the value, without locking: there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value, at the end of the lock's life.
+    /// Returns the value, at the end of the lock's life.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }

@@ -65,7 +65,7 @@ unsafe impl<T: ?Sized + Send, L: Sync, P> Sync for QueueMutex<T, L, P> {}
 unsafe impl<T: ?Sized + Send, L: Send, P> Send for QueueMutex<T, L, P> {}
 
 impl<T, L, P> QueueMutex<T, L, P> {
-    /// A free lock around `value`.
+    /// Makes a free lock around `value`.
     pub const fn new(lock: L, value: T) -> Self {
         Self {
             platform: PhantomData,
@@ -74,7 +74,7 @@ impl<T, L, P> QueueMutex<T, L, P> {
         }
     }
 
-    /// The value, at the end of the lock's life.
+    /// Returns the value, at the end of the lock's life.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -108,7 +108,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
         }
     }
 
-    /// As [`RawLock::is_locked`].
+    /// Works as [`RawLock::is_locked`].
     pub fn is_locked(&self) -> Option<bool> {
         self.lock.is_locked()
     }

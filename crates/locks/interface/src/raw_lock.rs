@@ -132,14 +132,14 @@ pub unsafe trait RawLock<P: Platform>: Default + Send + Sync + 'static {
     #[doc(hidden)]
     const COUNTS: bool = false;
 
-    /// A free lock whose counters are at their last value: for the checker,
+    /// Returns a free lock whose counters are at their last value: for the checker,
     /// which cannot count to 65,536 in each of a million executions.
     #[doc(hidden)]
     fn about_to_wrap() -> Self {
         Self::default()
     }
 
-    /// Called once by the code that places locks for others to measure or
+    /// Is called once by the code that places locks for others to measure or
     /// check, when the lock is in its final place and before its first use: a
     /// lock that was not written in Rust may point into itself.
     #[doc(hidden)]

@@ -41,7 +41,7 @@ impl<P: Platform> HeldLocks<P> {
         locks: [const { P::Usize::ZERO }; HELD_LOCKS],
     });
 
-    /// The table itself.
+    /// Returns the table itself.
     ///
     /// # Safety
     /// The caller is the lock of that kind, and writes its own CPU's table only.

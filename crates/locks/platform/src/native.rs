@@ -87,27 +87,27 @@ compile_error!(
 /// [`Host::node`], [`Host::now`] and [`Host::virtualized`] need only return,
 /// and [`Host::wait`] need not wait at all.
 pub unsafe trait Host: Sized + Send + Sync + 'static {
-    /// As [`Platform::cpu`]. A kernel must have preemption disabled from
+    /// Works as [`Platform::cpu`]. A kernel must have preemption disabled from
     /// before `lock` until after `unlock`.
     fn cpu() -> usize;
 
-    /// As [`Platform::try_cpu`]. Always a number by default.
+    /// Works as [`Platform::try_cpu`]. Always a number by default.
     #[inline(always)]
     fn try_cpu() -> Option<usize> {
         Some(Self::cpu())
     }
 
-    /// As [`Platform::queue_nodes`]. A kernel returns an entry of
+    /// Works as [`Platform::queue_nodes`]. A kernel returns an entry of
     /// `static NODES: [QueueNodes<Native<MyHost>>; CPUS] = [const { QueueNodes::NEW }; CPUS]`.
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Native<Self>>;
 
-    /// As [`Platform::visible_readers`]. None by default.
+    /// Works as [`Platform::visible_readers`]. None by default.
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Native<Self>>] {
         &[]
     }
 
-    /// As [`Platform::held_locks`]. None by default. A kernel returns
+    /// Works as [`Platform::held_locks`]. None by default. A kernel returns
     /// `HELD.get(cpu)` of
     /// `static HELD: [HeldLocks<Native<MyHost>>; CPUS] = [const { HeldLocks::NONE }; CPUS]`.
     #[inline(always)]
@@ -116,29 +116,29 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
         None
     }
 
-    /// As [`Platform::node`]. One node by default.
+    /// Works as [`Platform::node`]. One node by default.
     fn node() -> usize {
         0
     }
 
-    /// As [`Platform::now`]. Used only by locks with a timeout. By default
+    /// Works as [`Platform::now`]. Used only by locks with a timeout. By default
     /// time stands still, so that a timeout never comes.
     fn now() -> u64 {
         0
     }
 
-    /// As [`Platform::wait`]. Spins by default.
+    /// Works as [`Platform::wait`]. Spins by default.
     fn wait(word: &AtomicU32, expected: u32) {
         let _ = (word, expected);
         core::hint::spin_loop();
     }
 
-    /// As [`Platform::wake`]. Does nothing by default, because no CPU sleeps.
+    /// Works as [`Platform::wake`]. Does nothing by default, because no CPU sleeps.
     fn wake(word: &AtomicU32) {
         let _ = word;
     }
 
-    /// As [`Platform::virtualized`]. False by default.
+    /// Works as [`Platform::virtualized`]. False by default.
     fn virtualized() -> bool {
         false
     }
@@ -251,7 +251,7 @@ unsafe impl<H: Host> Platform for Native<H> {
     }
 }
 
-/// A pause between two reads of a wait, out of line on x86-64: the call stores
+/// Pauses between two reads of a wait, out of line on x86-64: the call stores
 /// its return address to the waiter's own stack. With that store between its
 /// reads, and not with a second pause or a fence, an MCS waiter was granted the
 /// lock a fifth more often on AMD's Zen 5; no line of the lock moves more or

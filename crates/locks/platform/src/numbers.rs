@@ -16,7 +16,7 @@ pub struct Numbers<P: Platform, const WORDS: usize> {
 }
 
 impl<P: Platform, const WORDS: usize> Numbers<P, WORDS> {
-    /// A table in which every number is free.
+    /// Makes a table in which every number is free.
     pub const fn new() -> Self {
         Self {
             taken: [const { P::U32::ZERO }; WORDS],

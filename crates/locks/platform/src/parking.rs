@@ -33,7 +33,7 @@ impl<U: Atomic<u32>> Bucket<U> {
         epoch: U::ZERO,
     };
 
-    /// A bucket in which no thread sleeps.
+    /// Makes a bucket in which no thread sleeps.
     pub fn new() -> Self {
         Self {
             parked: U::new(0),
@@ -41,7 +41,7 @@ impl<U: Atomic<u32>> Bucket<U> {
         }
     }
 
-    /// The number of threads that sleep here or are about to: for the checker.
+    /// Returns the number of threads that sleep here or are about to: for the checker.
     #[doc(hidden)]
     pub fn parked(&self) -> u32 {
         self.parked.load(Ordering::Relaxed)
@@ -72,22 +72,22 @@ pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
     /// The platform whose words are watched.
     type Base: Platform;
 
-    /// Number of sleepers in all buckets, and [`NO_HEAVY_FENCE`].
+    /// Returns the number of sleepers in all buckets, and [`NO_HEAVY_FENCE`].
     fn parked() -> &'static Word<Self>;
 
-    /// The bucket of the waiters for the word at this address.
+    /// Returns the bucket of the waiters for the word at this address.
     fn bucket(address: *const ()) -> &'static Bucket<Word<Self>>;
 
-    /// The writer's half of a pair of fences that together are a full one: it
+    /// Executes the writer's half of a pair of fences that together are a full one: it
     /// keeps the compiler from moving accesses, and costs nothing.
     #[track_caller]
     fn light_fence();
 
-    /// The sleeper's half: a full fence, on every CPU of the program. Where
+    /// Executes the sleeper's half: a full fence, on every CPU of the program. Where
     /// there is none, [`NO_HEAVY_FENCE`] is set and this may do nothing.
     fn heavy_fence();
 
-    /// As [`Platform::wait`].
+    /// Works as [`Platform::wait`].
     #[track_caller]
     fn wait(word: &Word<Self>, expected: u32);
 
@@ -95,10 +95,10 @@ pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
     #[track_caller]
     fn wake_all(word: &Word<Self>);
 
-    /// As [`Platform::queue_nodes`], for this platform.
+    /// Works as [`Platform::queue_nodes`], for this platform.
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
 
-    /// As [`Platform::visible_readers`], for this platform. None by default.
+    /// Works as [`Platform::visible_readers`], for this platform. None by default.
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
         &[]
@@ -115,7 +115,7 @@ pub(crate) type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
 /// [`Platform::queue_nodes`]; [`ParkingHost::wake_all`] uses only the address
 /// of `word`; no function unwinds.
 pub unsafe trait ParkingHost: Host {
-    /// A full fence on every CPU that runs a thread of this program, as Linux's
+    /// Executes a full fence on every CPU that runs a thread of this program, as Linux's
     /// `membarrier`. Returns `false` if there is no such fence, now or later
     /// (see [`Parking::start`]), and then every writer fences for itself.
     fn heavy_fence() -> bool;
@@ -123,10 +123,10 @@ pub unsafe trait ParkingHost: Host {
     /// Ends every [`Host::wait`] on `word`.
     fn wake_all(word: &AtomicU32);
 
-    /// As [`Host::queue_nodes`], for this platform.
+    /// Works as [`Host::queue_nodes`], for this platform.
     fn parking_queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>>;
 
-    /// As [`Host::visible_readers`], for this platform. None by default.
+    /// Works as [`Host::visible_readers`], for this platform. None by default.
     #[inline(always)]
     fn parking_visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
         &[]
@@ -232,7 +232,7 @@ impl<A, W: ParkingWorld> Watched<A, W> {
         core::ptr::from_ref(self).cast()
     }
 
-    /// Called after each write: wakes sleepers, if there are any.
+    /// Wakes sleepers after each write, if there are any.
     #[inline(always)]
     fn written(&self) {
         // W5: pairs with W3: the write before, the load after. It costs the

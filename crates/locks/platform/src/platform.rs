@@ -63,7 +63,7 @@ pub unsafe trait Atomic<T: Copy>: Sized + Send + Sync {
     #[allow(clippy::declare_interior_mutable_const)]
     const ZERO: Self;
 
-    /// A word holding `value`.
+    /// Makes a word holding `value`.
     fn new(value: T) -> Self;
 
     /// Reads the word.
@@ -126,11 +126,11 @@ pub unsafe trait AtomicInt<T: Copy>: Atomic<T> {
     #[track_caller]
     fn fetch_sub(&self, value: T, order: Ordering) -> T;
 
-    /// Bitwise and; returns the previous value.
+    /// Computes a bitwise and; returns the previous value.
     #[track_caller]
     fn fetch_and(&self, value: T, order: Ordering) -> T;
 
-    /// Bitwise or; returns the previous value.
+    /// Computes a bitwise or; returns the previous value.
     #[track_caller]
     fn fetch_or(&self, value: T, order: Ordering) -> T;
 }
@@ -256,7 +256,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// An atomic pointer.
     type Ptr<T: 'static>: Atomic<*mut T>;
 
-    /// A memory fence.
+    /// Executes a memory fence.
     #[track_caller]
     fn fence(order: Ordering);
 
@@ -280,11 +280,11 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         }
     }
 
-    /// The number of this CPU, below [`MAX_CPUS`](crate::qnode::MAX_CPUS). While an
+    /// Returns the number of this CPU, below [`MAX_CPUS`](crate::qnode::MAX_CPUS). While an
     /// acquisition waits or holds, no other CPU returns the same number.
     fn cpu() -> usize;
 
-    /// As [`Platform::cpu`], or `None` if this CPU has no number (a thread
+    /// Works as [`Platform::cpu`], or `None` if this CPU has no number (a thread
     /// beyond the maximum of a program): for a lock that has another
     /// way to wait.
     #[inline(always)]
@@ -292,7 +292,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         Some(Self::cpu())
     }
 
-    /// The NUMA node of this CPU. A wrong answer costs speed, never
+    /// Returns the NUMA node of this CPU. A wrong answer costs speed, never
     /// exclusion.
     fn node() -> usize;
 
@@ -322,10 +322,10 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// waiting CPUs.
     fn virtualized() -> bool;
 
-    /// The queue nodes of a CPU; see [`QueueNodes`].
+    /// Returns the queue nodes of a CPU; see [`QueueNodes`].
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self>;
 
-    /// The table in which CPUs publish which lock they read, for
+    /// Returns the table in which CPUs publish which lock they read, for
     /// `Bravo`: an entry for each of the first CPUs, always the same
     /// table. Empty by default: no reader is visible, and that lock behaves as
     /// the one inside it.
@@ -334,7 +334,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         &[]
     }
 
-    /// The table of the locks that a CPU holds, for `RqSpinlock`: of each of
+    /// Returns the table of the locks that a CPU holds, for `RqSpinlock`: of each of
     /// the first CPUs, `None` from there on. None by default: that lock detects
     /// no deadlock, and its waiters give up after a time.
     #[inline(always)]

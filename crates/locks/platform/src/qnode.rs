@@ -74,7 +74,7 @@ impl<P: Platform> QueueNodes<P> {
         level: [const { QueueNode::NEW }; NESTING],
     };
 
-    /// The nodes, by nesting level.
+    /// Returns the nodes, by nesting level.
     ///
     /// # Safety
     /// The caller is a lock that queues with them, and writes to a node as the
@@ -85,7 +85,7 @@ impl<P: Platform> QueueNodes<P> {
         &self.level
     }
 
-    /// The number of nodes in use: for the checker.
+    /// Returns the number of nodes in use: for the checker.
     #[doc(hidden)]
     pub fn in_use(&self) -> u32 {
         self.level[0].aux.load(crate::platform::Ordering::Relaxed)

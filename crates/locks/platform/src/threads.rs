@@ -62,7 +62,7 @@ fn give_back_at_end(cpu: usize) {
     /// requesting.
     static KEY: AtomicU32 = AtomicU32::new(0);
 
-    /// The key's destructor. `number` is the number + 1, because destructors
+    /// Destroys the key's value. `number` is the number + 1, because destructors
     /// are not called for null.
     unsafe extern "C" fn end(number: *mut c_void) {
         give_back(number.addr() - 1);
@@ -91,7 +91,7 @@ fn give_back_at_end(cpu: usize) {
     unsafe { libc::pthread_setspecific((key - 1) as _, without_provenance_mut::<c_void>(cpu + 1)) };
 }
 
-/// As above. A number taken by a destructor that runs after this one's is
+/// Does the same. A number taken by a destructor that runs after this one's is
 /// never given back.
 #[cfg(not(unix))]
 fn give_back_at_end(cpu: usize) {

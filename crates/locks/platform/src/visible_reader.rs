@@ -30,7 +30,7 @@ impl<P: Platform> VisibleReader<P> {
         lock: P::Usize::ZERO,
     };
 
-    /// The address of the lock that this CPU reads; 0 for none.
+    /// Returns the address of the lock that this CPU reads; 0 for none.
     ///
     /// # Safety
     /// The caller is the lock of that kind, and writes its own CPU's entry only.

@@ -54,7 +54,7 @@ fn program(part: &'static str, name: &str, package: &str, needed: &str) -> Check
     }
 }
 
-/// A program on the search path, or where administrators' programs are.
+/// Returns a program on the search path, or where administrators' programs are.
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path)

@@ -5,7 +5,7 @@ use locklab_document::page::Page;
 use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 
-/// One line or more for each check, by part, and each part in short.
+/// Returns one line or more for each check, by part, and each part in short.
 #[must_use]
 pub fn text(checks: &[Check], machine: &str) -> String {
     let mut page = Page::default();
@@ -42,7 +42,7 @@ pub fn text(checks: &[Check], machine: &str) -> String {
     page.finish()
 }
 
-/// A line for each part: what works, what limits it, what it lacks.
+/// Returns a line for each part: what works, what limits it, what it lacks.
 fn in_short(checks: &[Check]) -> Vec<String> {
     let mut parts: Vec<&str> = checks.iter().map(|c| c.part).collect();
     parts.dedup();
@@ -73,7 +73,7 @@ fn in_short(checks: &[Check]) -> Vec<String> {
     parts.into_iter().map(line).collect()
 }
 
-/// The checks as JSON: one document, `schema` 1.
+/// Returns the checks as JSON: one document, `schema` 1.
 #[must_use]
 pub fn json(checks: &[Check], machine: &str) -> Value {
     value!({

@@ -6,7 +6,7 @@ use crate::check::{Check, LOCKS, State};
 use locklab_host::environment::{Environment, Fact};
 use locklab_host::topology::Topology;
 
-/// CPUs, hypervisor, nodes, frequency, SMT, clock and load.
+/// Checks CPUs, hypervisor, nodes, frequency, SMT, clock and load.
 pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Check> {
     let cpus = topology.order.len();
     let mut checks = vec![match cpus {

@@ -29,7 +29,7 @@ pub struct BarRow {
 const NAME: usize = 18;
 
 impl Bars {
-    /// The table as lines of at most [`COLUMNS`] characters.
+    /// Returns the table as lines of at most [`COLUMNS`] characters.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let names = self.rows.iter().map(|row| row.name.chars().count());

@@ -37,7 +37,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// The names of the baseline and of the experiment.
+    /// Makes the names of the baseline and of the experiment.
     pub fn new(baseline: impl Into<String>, experiment: impl Into<String>) -> Self {
         Self {
             baseline: baseline.into(),
@@ -138,7 +138,7 @@ pub enum Medium {
 }
 
 impl Section {
-    /// A chapter with this heading and no parts yet.
+    /// Makes a chapter with this heading and no parts yet.
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Section {
         }
     }
 
-    /// A part of a chapter.
+    /// Returns a part of a chapter.
     #[must_use]
     pub fn minor(heading: impl Into<String>) -> Self {
         Self {
@@ -156,38 +156,38 @@ impl Section {
         }
     }
 
-    /// Shown in one medium only.
+    /// Shows it in one medium only.
     #[must_use]
     pub fn only(self, medium: Medium) -> Self {
         Self { medium, ..self }
     }
 
-    /// Closed at first if `folded`.
+    /// Closes it at first if `folded`.
     #[must_use]
     pub fn folded(self, folded: bool) -> Self {
         Self { folded, ..self }
     }
 
-    /// The section with one more part.
+    /// Returns the section with one more part.
     #[must_use]
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    /// The section with one more paragraph.
+    /// Returns the section with one more paragraph.
     #[must_use]
     pub fn prose(self, text: impl Into<String>) -> Self {
         self.with(Part::Prose(text.into(), Tone::Plain))
     }
 
-    /// The section with one more explanation.
+    /// Returns the section with one more explanation.
     #[must_use]
     pub fn note(self, text: impl Into<String>) -> Self {
         self.with(Part::Prose(text.into(), Tone::Note))
     }
 
-    /// The section with these facts, if there are any.
+    /// Returns the section with these facts, if there are any.
     #[must_use]
     pub fn facts(self, facts: Facts) -> Self {
         if facts.is_empty() {
@@ -196,7 +196,7 @@ impl Section {
         self.with(Part::Facts(facts))
     }
 
-    /// The section with these items, if there are any.
+    /// Returns the section with these items, if there are any.
     #[must_use]
     pub fn items(self, items: Vec<String>) -> Self {
         if items.is_empty() {
@@ -205,7 +205,7 @@ impl Section {
         self.with(Part::Items(items))
     }
 
-    /// The section with text that keeps its lines.
+    /// Returns the section with text that keeps its lines.
     #[must_use]
     pub fn preformatted(self, text: impl Into<String>) -> Self {
         self.with(Part::Preformatted(text.into()))
@@ -295,7 +295,7 @@ impl MetricRow {
         }
     }
 
-    /// The verdict as the `Sig` column has it: `**+` for better and `**-` for
+    /// Returns the verdict as the `Sig` column has it: `**+` for better and `**-` for
     /// worse beyond noise, `*+` and `*-` for the same in metrics that explain,
     /// `flat` for shown to be within the margin, `ns` for not shown either
     /// way, `inval` for not to be read, nothing for not judged.
@@ -314,13 +314,13 @@ impl MetricRow {
         }
     }
 
-    /// The verdict in a word, or nothing.
+    /// Returns the verdict in a word, or nothing.
     #[must_use]
     pub fn word(&self) -> &'static str {
         self.verdict.as_ref().map_or("", Verdict::word)
     }
 
-    /// The difference as the table prints it.
+    /// Returns the difference as the table prints it.
     #[must_use]
     pub fn delta_text(&self) -> String {
         let Some(delta) = self.delta else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A ratio in at most five columns: 0.07, 1.24, 12.3, 124, 2e4.
+/// Returns a ratio in at most five columns: 0.07, 1.24, 12.3, 124, 2e4.
 #[must_use]
 pub fn ratio(x: f64) -> String {
     match x {
@@ -17,7 +17,7 @@ pub fn ratio(x: f64) -> String {
     }
 }
 
-/// A ratio in a sentence, where the width does not matter: 1.24, 124, 8,100, 20,000.
+/// Returns a ratio in a sentence, where the width does not matter: 1.24, 124, 8,100, 20,000.
 #[must_use]
 pub fn factor(x: f64) -> String {
     match x {
@@ -29,7 +29,7 @@ pub fn factor(x: f64) -> String {
     }
 }
 
-/// A count or a rate in at most five columns: 0.71, 94.2, 1.24k, 18.3M.
+/// Returns a count or a rate in at most five columns: 0.71, 94.2, 1.24k, 18.3M.
 #[must_use]
 pub fn short(x: f64) -> String {
     if !x.is_finite() {
@@ -51,7 +51,7 @@ pub fn short(x: f64) -> String {
     }
 }
 
-/// A share from 0 to 1 in five columns; `?` for anything else.
+/// Returns a share from 0 to 1 in five columns; `?` for anything else.
 #[must_use]
 pub fn share(x: f64) -> String {
     if (0.0..=1.0005).contains(&x) {
@@ -62,13 +62,13 @@ pub fn share(x: f64) -> String {
     }
 }
 
-/// An optional figure; a dash where there is none.
+/// Returns an optional figure; a dash where there is none.
 #[must_use]
 pub fn or_dash(x: Option<f64>, format: fn(f64) -> String) -> String {
     x.map_or_else(|| "-".into(), format)
 }
 
-/// A percentage without its sign: 0.35, 9.1, 124.
+/// Returns a percentage without its sign: 0.35, 9.1, 124.
 #[must_use]
 pub fn percent(x: f64) -> String {
     match x.abs() {
@@ -81,7 +81,7 @@ pub fn percent(x: f64) -> String {
     }
 }
 
-/// A whole number in groups of three: 9,574,476,543.
+/// Returns a whole number in groups of three: 9,574,476,543.
 #[must_use]
 pub fn grouped(x: u64) -> String {
     let digits = x.to_string();
@@ -95,7 +95,7 @@ pub fn grouped(x: u64) -> String {
     out
 }
 
-/// The figure of a metric in at most thirteen columns: large ones grouped,
+/// Returns the figure of a metric in at most thirteen columns: large ones grouped,
 /// small ones with four significant digits.
 #[must_use]
 pub fn figure(x: f64) -> String {
@@ -116,13 +116,13 @@ pub fn figure(x: f64) -> String {
     }
 }
 
-/// "1 cell", "3 cells", "2 processes".
+/// Returns "1 cell", "3 cells", "2 processes".
 #[must_use]
 pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {}", plural(n, noun))
 }
 
-/// The noun in the singular or plural, by the number: "cell", "cells".
+/// Returns the noun in the singular or plural, by the number: "cell", "cells".
 #[must_use]
 pub fn plural(n: usize, noun: &str) -> String {
     match n {
@@ -132,7 +132,7 @@ pub fn plural(n: usize, noun: &str) -> String {
     }
 }
 
-/// A length or a number of threads, in at most six columns.
+/// Returns a length or a number of threads, in at most six columns.
 #[must_use]
 pub fn label(n: u64) -> String {
     match n {
@@ -144,7 +144,7 @@ pub fn label(n: u64) -> String {
     }
 }
 
-/// A time in words.
+/// Returns a time in words.
 #[must_use]
 pub fn duration(time: Duration) -> String {
     match time.as_secs_f64() {
@@ -157,7 +157,7 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// A time in nanoseconds, with three digits and a unit.
+/// Returns a time in nanoseconds, with three digits and a unit.
 #[must_use]
 pub fn time(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {

@@ -16,7 +16,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A title and the line under it.
+    /// Writes a title and the line under it.
     pub fn title(&mut self, text: &str) {
         let lines = wrap(text);
         let widest = lines.iter().map(|l| display_width(l)).max().unwrap_or(0);
@@ -24,23 +24,23 @@ impl Page {
         self.line(&"=".repeat(widest));
     }
 
-    /// A heading, with an empty line before it.
+    /// Writes a heading, with an empty line before it.
     pub fn heading(&mut self, text: &str) {
         self.blank();
         self.lines(&wrap(text));
     }
 
-    /// Running text.
+    /// Writes running text.
     pub fn paragraph(&mut self, text: &str) {
         self.lines(&wrap(text));
     }
 
-    /// One item of a list.
+    /// Writes one item of a list.
     pub fn item(&mut self, text: &str) {
         self.hanging("- ", text);
     }
 
-    /// `name  value`, the values in one column.
+    /// Writes `name  value`, the values in one column.
     pub fn facts(&mut self, facts: &[(String, String)]) {
         let name_width = facts
             .iter()
@@ -61,7 +61,7 @@ impl Page {
         }
     }
 
-    /// A line that is known to fit: a row of a table. `width` is what the
+    /// Writes a line that is known to fit: a row of a table. `width` is what the
     /// reader sees of it, without colours.
     pub fn row(&mut self, line: &str, width: usize) {
         debug_assert!(width <= COLUMNS, "{width}: {line}");
@@ -69,20 +69,20 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// An empty line, unless there is one already.
+    /// Writes an empty line, unless there is one already.
     pub fn blank(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// The page as text, each line ended.
+    /// Returns the page as text, each line ended.
     #[must_use]
     pub fn finish(self) -> String {
         self.text
     }
 
-    /// Text with a head before its first line; the others line up with it.
+    /// Writes text with a head before its first line; the others line up with it.
     pub fn hanging(&mut self, head: &str, text: &str) {
         let indent = " ".repeat(display_width(head));
         let options = options().initial_indent(head).subsequent_indent(&indent);
@@ -101,7 +101,7 @@ impl Page {
     }
 }
 
-/// Text as lines of a page, with a head before the first; the others line up
+/// Returns text as lines of a page, with a head before the first; the others line up
 /// with it.
 #[must_use]
 pub fn wrapped(head: &str, text: &str) -> String {
@@ -111,7 +111,7 @@ pub fn wrapped(head: &str, text: &str) -> String {
     page.finish()
 }
 
-/// A command behind a `begin`, on lines that the shell joins to the same: one that goes
+/// Returns a command behind a `begin`, on lines that the shell joins to the same: one that goes
 /// on ends as `end` says, and the next begins as `next` says. Every space stays, since
 /// the command may quote some. Longer words have a line of their own.
 #[must_use]
@@ -159,7 +159,7 @@ fn wrap_with(text: &str, options: Options) -> Vec<String> {
         .collect()
 }
 
-/// First fit and breaks at spaces only, so that a name with hyphens can be
+/// Selects first fit and breaks at spaces only, so that a name with hyphens can be
 /// copied: the algorithm that looks ahead lets a line grow too long where it
 /// finds that prettier.
 fn options() -> Options<'static> {
@@ -169,7 +169,7 @@ fn options() -> Options<'static> {
         .word_splitter(WordSplitter::NoHyphenation)
 }
 
-/// Without control characters: a machine's name must not move the cursor.
+/// Returns the text without control characters: a machine's name must not move the cursor.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let clean: String = text

@@ -26,7 +26,7 @@ pub enum Shade {
 }
 
 impl Shade {
-    /// The shade of a verdict and of the ratio that goes with it.
+    /// Returns the shade of a verdict and of the ratio that goes with it.
     #[must_use]
     pub fn of(verdict: &Verdict, ratio: Option<f64>) -> Self {
         let size = ratio.map_or(0.0, |r| r.ln().abs());
@@ -46,7 +46,7 @@ impl Shade {
         }
     }
 
-    /// For a terminal of 256 colours. Both foreground and background are set,
+    /// Returns the style for a terminal of 256 colours. Both foreground and background are set,
     /// since a report cannot know the terminal's own.
     #[must_use]
     pub fn style(self) -> Style {
@@ -88,7 +88,7 @@ impl Shade {
     }
 }
 
-/// The verdict in one character, as tables print it.
+/// Returns the verdict in one character, as tables print it.
 #[must_use]
 pub fn mark(verdict: &Verdict) -> char {
     match verdict {

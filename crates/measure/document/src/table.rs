@@ -32,7 +32,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of figures, of this title and least width.
+    /// Makes a column of figures, of this title and least width.
     #[must_use]
     pub fn new(title: impl Into<String>, width: usize) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Column {
         }
     }
 
-    /// A column of words.
+    /// Makes a column of words.
     #[must_use]
     pub fn words(title: impl Into<String>, width: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Column {
 }
 
 impl Table {
-    /// A table of one group of columns.
+    /// Makes a table of one group of columns.
     #[must_use]
     pub fn new(columns: Vec<Column>, rows: Vec<Vec<String>>) -> Self {
         Self {

@@ -120,7 +120,7 @@ pub unsafe fn every_second(timer: c_int, handler: Handler) {
     }
 }
 
-/// The instruction and the stack pointer of the thread that a handler
+/// Returns the instruction and the stack pointer of the thread that a handler
 /// interrupted; zeros on a processor that this module does not know.
 #[must_use]
 pub fn interrupted_at(context: *mut c_void) -> (usize, usize) {

@@ -29,7 +29,7 @@ fn read(clock: ClockId) -> u64 {
     })
 }
 
-/// A tick of the kernel, in ns: the step of its coarse clock.
+/// Returns a tick of the kernel, in ns: the step of its coarse clock.
 #[must_use]
 pub fn tick() -> u64 {
     nix::time::clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
@@ -40,7 +40,7 @@ pub fn tick() -> u64 {
         .clamp(100_000, 20_000_000)
 }
 
-/// Cost of one clock read, in ns: the least of many.
+/// Returns the cost of one clock read, in ns: the least of many.
 #[must_use]
 pub fn cost() -> f64 {
     let mut least = f64::INFINITY;
@@ -75,7 +75,7 @@ impl Clocks {
         }
     }
 
-    /// The fault of the clocks since `before`, if there is one.
+    /// Returns the fault of the clocks since `before`, if there is one.
     #[must_use]
     pub fn fault_since(&self, before: &Self) -> Option<Fault> {
         let Some(took) = self.monotonic.checked_sub(before.monotonic) else {

@@ -21,7 +21,7 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// Until now; `None` where the kernel does not say, as without `/proc`.
+    /// Returns the use until now; `None` where the kernel does not say, as without `/proc`.
     #[must_use]
     pub fn now() -> Option<Self> {
         let all = all(&fs::read_to_string("/proc/stat").ok()?)?;
@@ -44,7 +44,7 @@ impl CpuUse {
     }
 }
 
-/// CPU time of this process and of its children that have ended and been waited for.
+/// Returns CPU time of this process and of its children that have ended and been waited for.
 #[must_use]
 pub fn own() -> Duration {
     [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
@@ -55,7 +55,7 @@ pub fn own() -> Duration {
         .sum()
 }
 
-/// The first line of `/proc/stat`: time as a user, nice, in the kernel, idle, waiting
+/// Returns the first line of `/proc/stat`: time as a user, nice, in the kernel, idle, waiting
 /// for a disk, in two kinds of interrupts, and stolen by a hypervisor.
 fn all(stat: &str) -> Option<Duration> {
     let counts = stat.lines().next()?.strip_prefix("cpu ")?;

@@ -19,7 +19,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The process's exit code.
+    /// Returns the process's exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Failed(_) => 1,

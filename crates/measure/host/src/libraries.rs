@@ -44,7 +44,7 @@ pub enum LibraryError {
     NoCommand(String, &'static str),
 }
 
-/// The interposer that puts a lock under pthread mutexes.
+/// Returns the interposer that puts a lock under pthread mutexes.
 ///
 /// # Errors
 /// If the library is not there, or its path has a space or a colon, which the
@@ -57,7 +57,7 @@ pub fn preload_library() -> Result<PathBuf, LibraryError> {
     )?)
 }
 
-/// The library that records a program's own locks.
+/// Returns the library that records a program's own locks.
 ///
 /// # Errors
 /// As of [`preload_library`].
@@ -69,7 +69,7 @@ pub fn recorder_library() -> Result<PathBuf, LibraryError> {
     )?)
 }
 
-/// A library that the loader can be told to load first.
+/// Returns a library that the loader can be told to load first.
 fn loadable(found: PathBuf) -> Result<PathBuf, LibraryError> {
     let bytes = found.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|b| b": ".contains(b)) {
@@ -78,7 +78,7 @@ fn loadable(found: PathBuf) -> Result<PathBuf, LibraryError> {
     Ok(found)
 }
 
-/// The QEMU plugin with the i-cache model.
+/// Returns the QEMU plugin with the i-cache model.
 ///
 /// # Errors
 /// If the plugin is not there.

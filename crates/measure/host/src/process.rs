@@ -290,7 +290,7 @@ impl Drop for Running {
     }
 }
 
-/// Every descendant of a process at this moment, by /proc.
+/// Returns every descendant of a process at this moment, by /proc.
 fn descendants(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![pid];

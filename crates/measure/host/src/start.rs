@@ -81,7 +81,7 @@ pub fn explain_missing_threads() {
     }));
 }
 
-/// The error message for a panic because no thread could be started; `None`
+/// Returns the error message for a panic because no thread could be started; `None`
 /// for every other panic.
 fn missing_thread(panic: &str) -> Option<String> {
     panic.starts_with("failed to spawn thread").then(|| {

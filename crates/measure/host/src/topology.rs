@@ -35,13 +35,13 @@ struct Place {
 }
 
 impl Topology {
-    /// The topology of this machine, limited to this process's affinity mask.
+    /// Returns the topology of this machine, limited to this process's affinity mask.
     #[must_use]
     pub fn read() -> Self {
         Self::of(&allowed(), Path::new("/sys/devices/system/cpu"))
     }
 
-    /// The topology of the CPUs `allowed`, as the folder `sys` describes them.
+    /// Returns the topology of the CPUs `allowed`, as the folder `sys` describes them.
     #[must_use]
     pub fn of(allowed: &[usize], sys: &Path) -> Self {
         let places: Option<Vec<Place>> = allowed.iter().map(|cpu| place(*cpu, sys)).collect();
@@ -107,7 +107,7 @@ fn place(cpu: usize, sys: &Path) -> Option<Place> {
     })
 }
 
-/// The CPUs that the affinity mask allows, ascending; one for each unit of
+/// Returns the CPUs that the affinity mask allows, ascending; one for each unit of
 /// available parallelism if it cannot be read.
 #[must_use]
 pub fn allowed() -> Vec<usize> {
@@ -145,7 +145,7 @@ pub fn pin_to(cpu: usize) -> bool {
     set.set(cpu).is_ok() && sched_setaffinity(Pid::from_raw(0), &set).is_ok()
 }
 
-/// Ascending CPU numbers as `0-3,8`.
+/// Returns ascending CPU numbers as `0-3,8`.
 #[must_use]
 pub fn ranges(numbers: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
     }
 
-    /// A folder like `/sys/devices/system/cpu` of CPUs (core, node).
+    /// Returns a folder like `/sys/devices/system/cpu` of CPUs (core, node).
     fn sys(cpus: &[(&str, usize)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (cpu, (siblings, node)) in cpus.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::role::Role;
 use crate::settings::MIN_PAIRS;
 use crate::verdict::{Judged, Verdict};
 
-/// The bias band b: the outer bound of the 95 % interval of A/A pairs, as a
+/// Returns the bias band b: the outer bound of the 95 % interval of A/A pairs, as a
 /// fraction (0.004 is 0.4 %). A bias larger than b would have shown.
 ///
 /// The band holds for the workload, metric and machine on which the A/A pairs
@@ -89,7 +89,7 @@ pub fn aa_check(judged: &[Judged], family: Family) -> AaCheck {
     }
 }
 
-/// The smallest c with P(Binomial(m, 0.05) > c) ≤ 0.05.
+/// Returns the smallest c with P(Binomial(m, 0.05) > c) ≤ 0.05.
 fn most_by_chance(m: usize) -> usize {
     let mut term = (1.0 - ALPHA).powf(m as f64);
     let mut sum = term;

@@ -43,7 +43,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// One look, at the end.
+    /// Returns one look, at the end.
     #[must_use]
     pub fn at_the_end() -> Self {
         Self {
@@ -75,19 +75,19 @@ impl Looks {
         &self.interim
     }
 
-    /// The part of the 5 % of each interim look.
+    /// Returns the part of the 5 % of each interim look.
     fn share(&self) -> f64 {
         INTERIM_SHARE / self.interim.len().max(1) as f64
     }
 
-    /// The interim looks that these blocks have reached, each with its part of
+    /// Returns the interim looks that these blocks have reached, each with its part of
     /// the 5 %.
     fn reached(&self, blocks: usize) -> Vec<(usize, f64)> {
         let reached = self.interim.iter().filter(|look| **look <= blocks);
         reached.map(|look| (*look, self.share())).collect()
     }
 
-    /// All looks of a measurement that ended after these blocks.
+    /// Returns all looks of a measurement that ended after these blocks.
     fn all(&self, blocks: usize) -> Vec<(usize, f64)> {
         let mut all = self.reached(blocks.saturating_sub(1));
         all.push((blocks, 1.0 - self.share() * self.interim.len() as f64));
@@ -238,7 +238,7 @@ impl Field {
         self.count(i) >= needed.min(self.blocks()).max(1)
     }
 
-    /// d of the first `blocks` blocks in which both have a value; positive
+    /// Returns d of the first `blocks` blocks in which both have a value; positive
     /// where j is better.
     fn differences(&self, i: usize, j: usize, blocks: usize) -> Vec<f64> {
         let both = self.logs[i].iter().zip(&self.logs[j]).take(blocks);
@@ -246,7 +246,7 @@ impl Field {
             .collect()
     }
 
-    /// The subjects that were shown not to be the best, look by look.
+    /// Returns the subjects that were shown not to be the best, look by look.
     fn leave(&self, looks: &[(usize, f64)]) -> Vec<Option<Left>> {
         let k = self.logs.len();
         let mut left: Vec<Option<Left>> = vec![None; k];
@@ -394,7 +394,7 @@ fn location(sorted: &[f64], tail: f64) -> [f64; 3] {
     [low, walsh::median(sorted), high]
 }
 
-/// The ranks of all values of all blocks together, doubled, so that a mean
+/// Returns the ranks of all values of all blocks together, doubled, so that a mean
 /// rank is an integer.
 fn ranks_of(aligned: &[Vec<f64>]) -> Vec<Vec<u64>> {
     let mut order: Vec<(usize, usize)> = aligned
@@ -415,7 +415,7 @@ fn ranks_of(aligned: &[Vec<f64>]) -> Vec<Vec<u64>> {
     ranks
 }
 
-/// A permutation of `values`, the same for the same number (Fisher and Yates).
+/// Permutes `values`, in the same way for the same number (Fisher and Yates).
 fn shuffle(values: &mut [u64], number: u64) {
     let mut state = fork_seed(0x616c_6967_6e65_6421, number);
     for at in (1..values.len()).rev() {

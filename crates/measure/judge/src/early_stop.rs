@@ -82,7 +82,7 @@ impl EarlyStop {
         }
     }
 
-    /// ln E, with E = (1 + ρ0²V)^(−1/2) · exp(ρ0²S² / (2(1 + ρ0²V))),
+    /// Returns ln E, with E = (1 + ρ0²V)^(−1/2) · exp(ρ0²S² / (2(1 + ρ0²V))),
     /// S = Σd and V = Σd².
     fn log_e(&self) -> f64 {
         let denominator = 1.0 + self.rho_squared * self.squares;
@@ -90,7 +90,7 @@ impl EarlyStop {
         exponent - 0.5 * denominator.ln()
     }
 
-    /// The e-value now: the evidence against "no difference", as odds.
+    /// Returns the e-value now: the evidence against "no difference", as odds.
     #[must_use]
     pub fn e_value(&self) -> f64 {
         self.log_e().exp()
@@ -104,7 +104,7 @@ impl EarlyStop {
         self.e_value() >= 1.0 / ALPHA
     }
 
-    /// A p-value that holds however the end was chosen: 1 over the largest E so
+    /// Returns a p-value that holds however the end was chosen: 1 over the largest E so
     /// far.
     #[must_use]
     pub fn p(&self) -> f64 {

@@ -108,14 +108,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// experiment / baseline with its 95 % limits, whichever way the metric
+    /// Returns experiment / baseline with its 95 % limits, whichever way the metric
     /// improves.
     #[must_use]
     pub fn ratio(&self) -> Shown {
         self.shown(f64::exp)
     }
 
-    /// By how many percent the experiment's metric is larger than the
+    /// Returns by how many percent the experiment's metric is larger than the
     /// baseline's: −5 for a latency that fell by a twentieth, which is better.
     #[must_use]
     pub fn delta_percent(&self) -> Shown {
@@ -133,7 +133,7 @@ impl Estimate {
     }
 }
 
-/// The estimate from all pairs that can be used; `None` if there are none.
+/// Returns the estimate from all pairs that can be used; `None` if there are none.
 ///
 /// The order of `pairs` is the order in which they were measured; it matters
 /// to the autocorrelations only. One pair is enough, but with fewer than six

@@ -64,7 +64,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The adjusted p-values, in the order given; a comparison may be called
+    /// Returns the adjusted p-values, in the order given; a comparison may be called
     /// where its own is below 0.05. NaN counts as 1.
     #[must_use]
     pub fn adjust(self, p: &[f64]) -> Vec<f64> {
@@ -79,7 +79,7 @@ impl Family {
         }
     }
 
-    /// The p that a lone effect among `members` comparisons must be below.
+    /// Returns the p that a lone effect among `members` comparisons must be below.
     pub(crate) fn level(self, members: usize) -> f64 {
         match self {
             Self::Holm | Self::FalseDiscovery => ALPHA / members.max(1) as f64,
@@ -114,7 +114,7 @@ fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The smallest two-sided p that `pairs` pairs can give, which is when all of
+/// Returns the smallest two-sided p that `pairs` pairs can give, which is when all of
 /// them agree.
 #[must_use]
 pub fn smallest_p(pairs: usize) -> f64 {

@@ -91,7 +91,7 @@ pub fn interaction(comparisons: &[Vec<(f64, bool)>], seed: u64) -> Option<Intera
     })
 }
 
-/// The differences in the rarer circumstance, each less the mean of as many of
+/// Returns the differences in the rarer circumstance, each less the mean of as many of
 /// the other as there are for each.
 fn matched(pairs: &[(f64, bool)], seed: u64) -> Vec<f64> {
     let mut by_lot: Vec<(u64, f64, bool)> = pairs
@@ -119,7 +119,7 @@ fn matched(pairs: &[(f64, bool)], seed: u64) -> Vec<f64> {
     rarer.iter().zip(means).map(|(d, mean)| d - mean).collect()
 }
 
-/// The ranks of the sizes, with their signs; `None` if there are too few.
+/// Returns the ranks of the sizes, with their signs; `None` if there are too few.
 fn signed_ranks(differences: &[f64]) -> Option<Vec<f64>> {
     let mut differences = differences.to_vec();
     differences.retain(|d| *d != 0.0);

@@ -73,7 +73,7 @@ pub fn is_look(pairs: usize, first: usize) -> bool {
     false
 }
 
-/// The state of these pairs at an interim analysis.
+/// Returns the state of these pairs at an interim analysis.
 ///
 /// `delta` and `band` are the margin for flat and the bias band, as fractions.
 #[must_use]
@@ -130,7 +130,7 @@ impl Precision {
     }
 }
 
-/// The width of the 95 % interval of these differences, if so few have one.
+/// Returns the width of the 95 % interval of these differences, if so few have one.
 fn width(sorted: &[f64]) -> Option<f64> {
     interval(sorted, 0.025).map(|(low, high)| high - low)
 }
@@ -157,7 +157,7 @@ fn different(sorted: &[f64], delta: f64, band: f64) -> Option<Precision> {
         .then(|| Precision::of(width, (delta / 4.0).max(typical / 100.0)))
 }
 
-/// The interval of the location of `sorted` with probability `tail` in each
+/// Returns the interval of the location of `sorted` with probability `tail` in each
 /// tail, if so few differences give one.
 fn interval(sorted: &[f64], tail: f64) -> Option<(f64, f64)> {
     let (k, _) = limit_rank(sorted.len(), tail)?;
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Uniform in (0, 1), from the judge's own generator.
+    /// Returns a number uniform in (0, 1), from the judge's own generator.
     fn uniform(seed: u64, i: u64) -> f64 {
         let bits = crate::fork_seed(seed, i) >> 11;
         (bits as f64 + 0.5) / (1_u64 << 53) as f64
@@ -248,7 +248,7 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// The verdict of a session that may end at each interim analysis, of at
+    /// Returns the verdict of a session that may end at each interim analysis, of at
     /// most 72 pairs, and its state at the end.
     fn session(seed: u64, theta: f64, sigma: f64) -> (Verdict, Interim) {
         let mut pairs = Vec::new();

@@ -36,7 +36,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A primary comparison without a bias band, of a fixed number of pairs.
+    /// Returns a primary comparison without a bias band, of a fixed number of pairs.
     #[must_use]
     pub fn primary(pairs: Vec<Pair>, direction: Direction) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Comparison {
         }
     }
 
-    /// A screening comparison, otherwise the same.
+    /// Returns a screening comparison, otherwise the same.
     #[must_use]
     pub fn screening(pairs: Vec<Pair>, direction: Direction) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Comparison {
         }
     }
 
-    /// Everything that does not depend on the other comparisons. A verdict
+    /// Finds everything that does not depend on the other comparisons. A verdict
     /// that is not invalid is left for [`Comparison::decide`].
     fn examine(&self, settings: &Settings) -> Judged {
         let set_aside: Vec<(usize, Fault)> = self
@@ -196,7 +196,7 @@ impl Comparison {
         }
     }
 
-    /// The verdict on a comparison that has been examined and whose p has
+    /// Decides the verdict on a comparison that has been examined and whose p has
     /// been adjusted.
     fn decide(&self, judged: &mut Judged, family: Family, settings: &Settings) {
         if matches!(&judged.verdict, Verdict::Invalid(reasons) if !reasons.is_empty()) {
@@ -291,7 +291,7 @@ impl Comparison {
     }
 }
 
-/// The effect, a logarithm, that a test at `level` finds with 80 % power:
+/// Returns the effect, a logarithm, that a test at `level` finds with 80 % power:
 /// (z₁₋α/₂ + z₀.₈) s_d / √(n − z²₁₋α/₂/2), which is 0.66 s_d at n = 20 and
 /// α = 5 % (Guenther 1981 for the t-test; the signed-rank test is within a few
 /// percent of it).

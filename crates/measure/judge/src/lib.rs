@@ -112,7 +112,7 @@ pub use signed_rank::{EXACT_PAIRS, Method};
 pub use verdict::{Judged, Reason, Verdict};
 pub use warning::Warning;
 
-/// A configuration with the same cases on every run of the unit tests.
+/// Returns a configuration with the same cases on every run of the unit tests.
 #[cfg(test)]
 fn cases_for_tests() -> proptest::test_runner::Config {
     proptest::test_runner::Config {

@@ -1,12 +1,12 @@
 //! The normal distribution, for sample sizes beyond the exact tables and for
 //! planning. Must never decide a verdict where the exact distribution can.
 
-/// P(|Z| ≥ z) for z ≥ 0.
+/// Returns P(|Z| ≥ z) for z ≥ 0.
 pub(crate) fn two_sided_tail(z: f64) -> f64 {
     libm::erfc(z / std::f64::consts::SQRT_2).min(1.0)
 }
 
-/// The z that leaves `tail` above it, for a tail in (0, 0.5].
+/// Returns the z that leaves `tail` above it, for a tail in (0, 0.5].
 pub(crate) fn upper_quantile(tail: f64) -> f64 {
     // The tail underflows at 38, so the answer is bracketed.
     let (mut low, mut high) = (0.0, 39.0);

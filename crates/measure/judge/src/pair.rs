@@ -23,7 +23,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// +1 where higher is better, −1 where lower is: the `s` in
+    /// Returns +1 where higher is better, −1 where lower is: the `s` in
     /// `d = s · ln(E / B)`.
     #[must_use]
     pub fn sign(self) -> f64 {
@@ -71,7 +71,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The two sides in the order in which they run.
+    /// Returns the two sides in the order in which they run.
     #[must_use]
     pub fn sides(self) -> [Side; 2] {
         match self {
@@ -81,7 +81,7 @@ impl Order {
     }
 }
 
-/// The coin that decides which run of pair `pair` goes first.
+/// Returns the coin that decides which run of pair `pair` goes first.
 ///
 /// A pure function of its arguments, the same on every platform and in every
 /// version, so that a stored seed reproduces the order of the runs. Two
@@ -102,7 +102,7 @@ pub fn coin(seed: u64, pair: u64) -> Order {
     }
 }
 
-/// The seed of the `index`th comparison (a cell of a matrix, a workload) of a
+/// Returns the seed of the `index`th comparison (a cell of a matrix, a workload) of a
 /// session that was given `seed`.
 #[must_use]
 pub fn fork_seed(seed: u64, index: u64) -> u64 {
@@ -113,7 +113,7 @@ pub fn fork_seed(seed: u64, index: u64) -> u64 {
 /// 2^64 over the golden ratio, the increment of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One output of SplitMix64 (Steele, Lea and Flood 2014). Not from a crate,
+/// Returns one output of SplitMix64 (Steele, Lea and Flood 2014). Not from a crate,
 /// because stored seeds outlive the versions of a generator.
 fn mix(x: u64) -> u64 {
     let z = x.wrapping_add(GOLDEN);
@@ -209,7 +209,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A pair whose runs both went well.
+    /// Makes a pair whose runs both went well.
     ///
     /// Any value is accepted; one that is not positive and finite makes the
     /// comparison invalid when it is judged.
@@ -223,7 +223,7 @@ impl Pair {
         }
     }
 
-    /// A pair that cannot be used. Its values are not a number.
+    /// Returns a pair that cannot be used. Its values are not a number.
     #[must_use]
     pub fn invalid(
         kind: FaultKind,
@@ -263,7 +263,7 @@ impl Pair {
         })
     }
 
-    /// `d = s · ln(E / B)`: how much better the experiment was, as a natural
+    /// Returns `d = s · ln(E / B)`: how much better the experiment was, as a natural
     /// logarithm. `None` for a pair that cannot be used.
     #[must_use]
     pub fn difference(&self, direction: Direction) -> Option<f64> {

@@ -58,7 +58,7 @@ pub struct JudgedRegion {
 }
 
 impl JudgedRegion {
-    /// experiment / baseline with its 95 % limits, whichever way the metric
+    /// Returns experiment / baseline with its 95 % limits, whichever way the metric
     /// improves; `None` without a pair.
     #[must_use]
     pub fn ratio(&self) -> Option<Shown> {
@@ -158,14 +158,14 @@ impl Strata {
         }
     }
 
-    /// The weight of one Walsh average of a cell: all of them together have that of
+    /// Returns the weight of one Walsh average of a cell: all of them together have that of
     /// the cell, which is smaller only if it has too few pairs to be judged.
     fn weight(cell: &[f64]) -> f64 {
         let n = cell.len() as f64;
         n.min(MIN_PAIRS as f64) / (n * (n + 1.0))
     }
 
-    /// Half the weighted number of all Walsh averages, and the standard deviation
+    /// Returns half the weighted number of all Walsh averages, and the standard deviation
     /// of the statistic where there is no shift.
     fn moments(&self) -> (f64, f64) {
         let (mut mean, mut variance) = (0.0, 0.0);
@@ -177,13 +177,13 @@ impl Strata {
         (mean, variance.sqrt())
     }
 
-    /// The weighted number of Walsh averages that are at most `x`.
+    /// Returns the weighted number of Walsh averages that are at most `x`.
     fn at_most(&self, x: f64) -> f64 {
         let of = |cell: &Vec<f64>| Self::weight(cell) * walsh::at_most(cell, x) as f64;
         self.cells.iter().map(of).sum()
     }
 
-    /// The smallest x that has at least this weight of Walsh averages at or
+    /// Returns the smallest x that has at least this weight of Walsh averages at or
     /// below it.
     fn quantile(&self, weight: f64) -> f64 {
         let ends = || {
@@ -204,7 +204,7 @@ impl Strata {
         self.quantile(self.moments().0)
     }
 
-    /// The limits that the shift misses with probability `tail` each.
+    /// Returns the limits that the shift misses with probability `tail` each.
     fn limits(&self, tail: f64) -> Option<(f64, f64)> {
         let (mean, sd) = self.moments();
         let reach = normal::upper_quantile(tail) * sd;

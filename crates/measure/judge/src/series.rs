@@ -5,7 +5,7 @@
 
 use crate::pair::{Order, Pair, Side};
 
-/// Lag-1 autocorrelation of a series about its mean. `None` for fewer than
+/// Returns the lag-1 autocorrelation of a series about its mean. `None` for fewer than
 /// three values, or where they do not vary.
 pub(crate) fn lag1(series: &[f64]) -> Option<f64> {
     if series.len() < 3 {
@@ -20,7 +20,7 @@ pub(crate) fn lag1(series: &[f64]) -> Option<f64> {
     (square > 0.0).then(|| product / square)
 }
 
-/// The logarithms of the usable runs in the order in which they ran, each
+/// Returns the logarithms of the usable runs in the order in which they ran, each
 /// less the mean of its side, so that an effect is not mistaken for
 /// autocorrelation.
 pub(crate) fn residual_runs(pairs: &[&Pair]) -> Vec<f64> {

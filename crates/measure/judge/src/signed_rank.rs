@@ -48,7 +48,7 @@ impl Method {
     }
 }
 
-/// P(T ≤ t) for t = 0, 1, …, where T sums those `ranks` for which a fair coin
+/// Returns P(T ≤ t) for t = 0, 1, …, where T sums those `ranks` for which a fair coin
 /// falls heads.
 fn cumulative(ranks: &[usize]) -> Vec<f64> {
     let mut p = vec![0.0; ranks.iter().sum::<usize>() + 1];
@@ -72,7 +72,7 @@ fn cumulative(ranks: &[usize]) -> Vec<f64> {
     p
 }
 
-/// P(T ≤ t) for the ranks 1, …, n, kept once computed.
+/// Returns P(T ≤ t) for the ranks 1, …, n, kept once computed.
 fn untied(n: usize) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; EXACT_PAIRS + 1] =
         [const { OnceLock::new() }; EXACT_PAIRS + 1];
@@ -116,7 +116,7 @@ impl SignedRanks {
         }
     }
 
-    /// P(T ≤ `sum`) for a sum of doubled ranks, of `n` differences; at most 1.
+    /// Returns P(T ≤ `sum`) for a sum of doubled ranks, of `n` differences; at most 1.
     fn at_most(&self, sum: usize, n: usize) -> f64 {
         match Method::for_pairs(n) {
             Method::Exact if self.tied => cumulative(&self.ranks)[sum],
@@ -138,7 +138,7 @@ impl SignedRanks {
     }
 }
 
-/// The two-sided p-value of differences that are finite, in any order.
+/// Returns the two-sided p-value of differences that are finite, in any order.
 /// 1 where there are none, or all are zero.
 pub(crate) fn p_two_sided(d: &[f64]) -> f64 {
     let signed = SignedRanks::of(d);
@@ -149,7 +149,7 @@ pub(crate) fn p_two_sided(d: &[f64]) -> f64 {
     (2.0 * signed.at_most(smaller, d.len())).min(1.0)
 }
 
-/// The one-sided p-value of differences that are positive if there is an
+/// Returns the one-sided p-value of differences that are positive if there is an
 /// effect. 1 where there are none, or all are zero.
 pub(crate) fn p_positive(d: &[f64]) -> f64 {
     let signed = SignedRanks::of(d);
@@ -160,7 +160,7 @@ pub(crate) fn p_positive(d: &[f64]) -> f64 {
     signed.at_most(signed.total() - signed.positive, d.len())
 }
 
-/// The rank k of the lower confidence limit among the sorted Walsh averages,
+/// Returns the rank k of the lower confidence limit among the sorted Walsh averages,
 /// where each limit may miss with probability `tail`, and the probability
 /// with which it does: the largest k with P(T ≤ k − 1) ≤ `tail`. The upper
 /// limit has rank n(n+1)/2 + 1 − k. `None` where so few pairs cannot give
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// P by counting all 2ⁿ signs, with the rank sums formed the slow way.
+    /// Returns P by counting all 2ⁿ signs, with the rank sums formed the slow way.
     fn by_enumeration(d: &[f64]) -> f64 {
         let rank = |x: f64| {
             let below = d.iter().filter(|y| y.abs() < x.abs()).count();

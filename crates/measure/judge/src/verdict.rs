@@ -91,7 +91,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict as one lower-case word, as used in JSON.
+    /// Returns the verdict as one lower-case word, as used in JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

@@ -5,13 +5,13 @@
 //! *Nonparametric Statistical Methods*, section 3.3). It must never build the
 //! list of n(n+1)/2 averages: ten thousand pairs would need half a gigabyte.
 
-/// The number of Walsh averages of `n` differences.
+/// Returns the number of Walsh averages of `n` differences.
 pub(crate) fn count(n: usize) -> u64 {
     let n = n as u64;
     n * (n + 1) / 2
 }
 
-/// The `k`th smallest Walsh average, from 1, of differences sorted ascending.
+/// Returns the `k`th smallest Walsh average, from 1, of differences sorted ascending.
 ///
 /// Bisects over the bit patterns of the answer, so it is exact: it returns
 /// the very number that sorting all averages would.
@@ -24,7 +24,7 @@ pub(crate) fn kth(sorted: &[f64], k: u64) -> f64 {
     first(sorted[0], last, |x| at_most(sorted, x) >= k)
 }
 
-/// The smallest number from `least` to `most` at which `reached` holds, which it
+/// Returns the smallest number from `least` to `most` at which `reached` holds, which it
 /// does from there on.
 pub(crate) fn first(least: f64, most: f64, reached: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (key(least), key(most));
@@ -39,7 +39,7 @@ pub(crate) fn first(least: f64, most: f64, reached: impl Fn(f64) -> bool) -> f64
     value(low) + 0.0
 }
 
-/// The Hodges-Lehmann estimate of differences sorted ascending.
+/// Returns the Hodges-Lehmann estimate of differences sorted ascending.
 ///
 /// # Panics
 /// If `sorted` is empty.
@@ -52,7 +52,7 @@ pub(crate) fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The number of Walsh averages that are at most `x`. For a larger d_i fewer
+/// Returns the number of Walsh averages that are at most `x`. For a larger d_i fewer
 /// d_j qualify, so two indices that move towards one another cover them all.
 pub(crate) fn at_most(sorted: &[f64], x: f64) -> u64 {
     let mut end = sorted.len();
@@ -79,7 +79,7 @@ fn key(x: f64) -> u64 {
     }
 }
 
-/// The number whose [`key`] this is.
+/// Returns the number whose [`key`] this is.
 fn value(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 {
         key & !(1 << 63)

@@ -1,7 +1,7 @@
 //! Text as XML and HTML may have it. Every renderer of these must pass foreign
 //! text through here.
 
-/// Without the characters that XML does not allow.
+/// Returns the text without the characters that XML does not allow.
 pub(super) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {

@@ -11,7 +11,7 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// The setting for standard output: colours on a terminal, unless `NO_COLOR`
+    /// Returns the setting for standard output: colours on a terminal, unless `NO_COLOR`
     /// is set or the terminal is dumb.
     #[must_use]
     pub fn for_stdout() -> Self {

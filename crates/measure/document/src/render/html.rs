@@ -21,7 +21,7 @@ const STYLE: &str = include_str!("html/style.css");
 /// Colours and lines of the charts; a picture on its own carries them too.
 const CHART_STYLE: &str = include_str!("html/chart.css");
 
-/// The whole file.
+/// Returns the whole file.
 #[must_use]
 pub fn html(document: &Document) -> String {
     let title = clean(&document.title);
@@ -60,7 +60,7 @@ pub fn html(document: &Document) -> String {
     .into_string()
 }
 
-/// The heat maps and curves alone, as a picture of its own; `None` where
+/// Returns the heat maps and curves alone, as a picture of its own; `None` where
 /// there are none.
 #[must_use]
 pub fn svg(document: &Document) -> Option<String> {
@@ -155,7 +155,7 @@ fn show(document: &Document, part: &Part) -> Markup {
     }
 }
 
-/// A table of names and values.
+/// Returns a table of names and values.
 fn facts(facts: &Facts) -> Markup {
     markup! {
         div.wide {

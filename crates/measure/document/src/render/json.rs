@@ -4,7 +4,7 @@
 use crate::Document;
 use serde_json::Value;
 
-/// The whole document, one JSON object.
+/// Returns the whole document, one JSON object.
 #[must_use]
 pub fn json(document: &Document) -> Value {
     Value::Object(document.data.clone())

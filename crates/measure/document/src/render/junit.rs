@@ -4,7 +4,7 @@ use super::clean::clean;
 use crate::{Document, Finding};
 use maud::{PreEscaped, html};
 
-/// One test case a verdict. Those whose verdict is in `failing` fail; of the
+/// Returns one test case a verdict. Those whose verdict is in `failing` fail; of the
 /// others, unclear, invalid and incomplete ones are skipped, so that nobody
 /// takes them for passed.
 #[must_use]

@@ -6,7 +6,7 @@ use crate::page::one_line;
 use crate::{Document, Grid, Level, Medium, MetricRow, Part, Section, Table, Tone};
 use std::fmt::Write as _;
 
-/// The whole document.
+/// Returns the whole document.
 #[must_use]
 pub fn markdown(document: &Document) -> String {
     let mut out = format!("## {}\n\n", escape(&document.title));
@@ -151,7 +151,7 @@ fn table(out: &mut String, head: &[String], rows: impl Iterator<Item = Vec<Strin
     }
 }
 
-/// One line in which nothing is markup.
+/// Returns one line in which nothing is markup.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text).chars() {

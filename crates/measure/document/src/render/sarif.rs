@@ -13,7 +13,7 @@ const RULES: [(&str, &str); 6] = [
     ("incomplete", "Not measured."),
 ];
 
-/// One result a verdict: an error where the verdict is in `failing`, a note
+/// Returns one result a verdict: an error where the verdict is in `failing`, a note
 /// otherwise. Those that are better or flat are results that pass.
 #[must_use]
 pub fn sarif(document: &Document, failing: &[&str]) -> Value {

@@ -8,7 +8,7 @@ use crate::page::{Page, one_line};
 use crate::{ColumnGroup, Document, Grid, GridRow, Medium, MetricRow, Part, Section, Table, Tone};
 use textwrap::core::display_width;
 
-/// The whole document.
+/// Returns the whole document.
 #[must_use]
 pub fn text(document: &Document, colour: Colour) -> String {
     let mut page = Page::default();
@@ -21,7 +21,7 @@ pub fn text(document: &Document, colour: Colour) -> String {
     page.finish()
 }
 
-/// A table alone, for a text that is no report.
+/// Returns a table alone, for a text that is no report.
 #[must_use]
 pub fn table(table: &Table) -> String {
     let mut page = Page::default();
@@ -73,7 +73,7 @@ fn show(page: &mut Page, part: &Part, colour: Colour) {
     }
 }
 
-/// `Metric Baseline Experiment Delta Sig`, as the kernel's own A/B reports
+/// Writes `Metric Baseline Experiment Delta Sig`, as the kernel's own A/B reports
 /// have it.
 fn metrics(page: &mut Page, rows: &[MetricRow]) {
     let line = |name: &str, b: &str, e: &str, delta: &str, sig: &str| {
@@ -99,7 +99,7 @@ fn metrics(page: &mut Page, rows: &[MetricRow]) {
     }
 }
 
-/// A line that keeps its spaces. One that is too long continues after a
+/// Writes a line that keeps its spaces. One that is too long continues after a
 /// backslash.
 fn kept(page: &mut Page, line: &str) {
     let mut rest: String = line
@@ -245,7 +245,7 @@ fn rows_of(page: &mut Page, groups: &[&Placed], rows: &[Vec<String>]) {
     }
 }
 
-/// A table that no line can hold.
+/// Writes a table that no line can hold.
 fn as_sentences(page: &mut Page, table: &Table) {
     let titles: Vec<String> = table
         .groups

@@ -12,7 +12,7 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
         match self {

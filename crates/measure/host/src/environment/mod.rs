@@ -119,7 +119,7 @@ impl Environment {
         }
     }
 
-    /// A name for the machine: processor and number of CPUs.
+    /// Returns a name for the machine: processor and number of CPUs.
     #[must_use]
     pub fn name(&self) -> String {
         let processor = self.processor.known().unwrap_or("an unknown processor");
@@ -135,7 +135,7 @@ impl Environment {
         self.hypervisor.known().is_some_and(|h| h != "none")
     }
 
-    /// The facts as a report prints them, in its order.
+    /// Returns the facts as a report prints them, in its order.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
         [
@@ -161,7 +161,7 @@ impl Environment {
         .into()
     }
 
-    /// The facts about this machine that a reader of contended figures must
+    /// Returns the facts about this machine that a reader of contended figures must
     /// know.
     #[must_use]
     pub fn caveats(&self) -> Vec<String> {
@@ -199,7 +199,7 @@ impl Environment {
     }
 }
 
-/// The hypervisor that CPUID names; `None` where there is no CPUID.
+/// Returns the hypervisor that CPUID names; `None` where there is no CPUID.
 fn cpuid_hypervisor() -> Option<String> {
     #[cfg(target_arch = "x86_64")]
     {

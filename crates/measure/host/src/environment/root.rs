@@ -30,7 +30,7 @@ const BOOT_OPTIONS: [&str; 16] = [
 pub(super) struct Root<'a>(pub(super) &'a Path);
 
 impl Root<'_> {
-    /// A file's text without its last newline.
+    /// Returns a file's text without its last newline.
     pub(super) fn read(&self, path: &str) -> Fact {
         match std::fs::read(self.0.join(path)) {
             Ok(bytes) => {
@@ -56,7 +56,7 @@ impl Root<'_> {
         }
     }
 
-    /// The names in a folder that consist of `prefix` and a number, in order of
+    /// Returns the names in a folder that consist of `prefix` and a number, in order of
     /// the numbers.
     fn numbered(&self, folder: &str, prefix: &str) -> Vec<(usize, PathBuf)> {
         let Ok(entries) = std::fs::read_dir(self.0.join(folder)) else {
@@ -188,7 +188,7 @@ impl Root<'_> {
         Fact::Known(text)
     }
 
-    /// The number of CPUs that the control groups of this process allow, if one of
+    /// Returns the number of CPUs that the control groups of this process allow, if one of
     /// them or of those around it limits them.
     pub(super) fn quota(&self) -> Option<f64> {
         let quotas = self
@@ -213,7 +213,7 @@ impl Root<'_> {
         periods.reduce(|a: u64, b| a + b)
     }
 
-    /// The folders of the control groups that may limit this process's CPUs: its own
+    /// Returns the folders of the control groups that may limit this process's CPUs: its own
     /// one and those around it.
     fn cpu_groups(&self) -> Vec<String> {
         let groups = self.read("proc/self/cgroup");
@@ -352,7 +352,7 @@ impl Root<'_> {
     }
 }
 
-/// The value of `key : value` in a file of such lines.
+/// Returns the value of `key : value` in a file of such lines.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -360,14 +360,14 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     })
 }
 
-/// The option that is in force: "always [madvise] never".
+/// Returns the option that is in force: "always [madvise] never".
 pub(super) fn bracketed(text: &str) -> &str {
     text.split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))
         .map_or(text, |(choice, _)| choice)
 }
 
-/// The number of CPUs in a list such as 0-3,8.
+/// Returns the number of CPUs in a list such as 0-3,8.
 fn count_cpus(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| match range.split_once('-') {

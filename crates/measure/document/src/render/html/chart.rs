@@ -50,7 +50,7 @@ fn margin(grid: &Grid) -> usize {
     )
 }
 
-/// Size of a heat map.
+/// Returns the size of a heat map.
 pub(super) fn heat_map_size(grid: &Grid) -> (usize, usize) {
     let title = CHARACTER * grid.column_title.chars().count();
     let slant = slant(grid);
@@ -61,7 +61,7 @@ pub(super) fn heat_map_size(grid: &Grid) -> (usize, usize) {
     )
 }
 
-/// The inside of a heat map.
+/// Returns the inside of a heat map.
 pub(super) fn heat_map(grid: &Grid) -> Markup {
     let (width, height) = CELL;
     let (left, slant) = (margin(grid), slant(grid));
@@ -99,7 +99,7 @@ pub(super) fn heat_map(grid: &Grid) -> Markup {
 /// Charts of curves in a row.
 const PANELS: usize = 3;
 
-/// Size of charts of curves side by side.
+/// Returns the size of charts of curves side by side.
 pub(super) fn panels_size(panels: &[Curves]) -> (usize, usize) {
     (
         270 * panels.len().min(PANELS),
@@ -297,7 +297,7 @@ pub(super) fn timeline(chart: &Timeline) -> Markup {
     }
 }
 
-/// The key to baseline and experiment in curves and timelines.
+/// Returns the key to baseline and experiment in curves and timelines.
 pub(super) fn key(baseline: &str, experiment: &str) -> Markup {
     html! {
         p.note {
@@ -322,7 +322,7 @@ fn dots(points: impl Iterator<Item = (f64, f64)>) -> String {
         .collect()
 }
 
-/// A coordinate, to a tenth of a pixel.
+/// Returns a coordinate, to a tenth of a pixel.
 pub(super) fn at(x: f64) -> f64 {
     // Adding zero turns -0 into 0.
     (x * 10.0).round() / 10.0 + 0.0
@@ -340,7 +340,7 @@ fn ticks(low: f64, high: f64, step: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Round places within a range of time.
+/// Returns round places within a range of time.
 fn ticks_within(first: f64, last: f64) -> Vec<f64> {
     let step = step(last - first, 6.0);
     if step <= 0.0 {
@@ -349,7 +349,7 @@ fn ticks_within(first: f64, last: f64) -> Vec<f64> {
     ticks((first / step).ceil() * step, last, step)
 }
 
-/// A round step that goes into `highest` about `wanted` times; 0 if nothing
+/// Returns a round step that goes into `highest` about `wanted` times; 0 if nothing
 /// has a height.
 pub(super) fn step(highest: f64, wanted: f64) -> f64 {
     if !(highest > 0.0 && highest.is_finite()) {

@@ -19,7 +19,7 @@ const BOTTOM: f64 = 284.0;
 /// Least distance of two names.
 const LEADING: f64 = 14.0;
 
-/// Size of charts below one another.
+/// Returns the size of charts below one another.
 pub(super) fn size(charts: &[Lines]) -> (usize, usize) {
     (SIZE.0, (SIZE.1 + 10) * charts.len())
 }
@@ -100,7 +100,7 @@ impl Axis {
     }
 }
 
-/// One chart.
+/// Returns one chart.
 pub(super) fn lines(chart: &Lines) -> Markup {
     let axis = Axis::of(chart);
     let names = &chart.names;
@@ -138,7 +138,7 @@ pub(super) fn lines(chart: &Lines) -> Markup {
     }
 }
 
-/// The class of its colour.
+/// Returns the class of its colour.
 fn class(line: &Line) -> String {
     match line.colour {
         Some(colour) => format!("c{}", colour % COLOURED),
@@ -146,7 +146,7 @@ fn class(line: &Line) -> String {
     }
 }
 
-/// Each line with the height of its end and that of its name, so far apart
+/// Returns each line with the height of its end and that of its name, so far apart
 /// that no two names touch.
 fn labels<'a>(lines: &[&'a Line], axis: &Axis) -> Vec<(&'a Line, f64, f64)> {
     let mut labels: Vec<(&Line, f64, f64)> = lines
@@ -210,7 +210,7 @@ fn one(line: &Line, axis: &Axis, x: &impl Fn(usize) -> f64) -> Markup {
     }
 }
 
-/// A mark about a point: shapes differ as well as colours.
+/// Returns a mark about a point: shapes differ as well as colours.
 fn mark(colour: Option<usize>, x: f64, y: f64) -> String {
     let [cx, cy] = [at(x), at(y)];
     match colour.map(|c| c % COLOURED) {
