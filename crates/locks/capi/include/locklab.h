@@ -287,7 +287,7 @@ bool locklab_ticket_trylock(locklab_ticket_t *lock);
 void locklab_ticket_unlock(locklab_ticket_t *lock);
 
 /*
- Slow path of the inline acquire: waits for `ticket`.
+ Waits for `ticket`: the slow path of the inline acquire.
 
  Requires:
  `ticket` was drawn from this lock and has not been released.
@@ -319,7 +319,7 @@ bool locklab_qspinlock_trylock(locklab_qspinlock_t *lock);
 void locklab_qspinlock_unlock(locklab_qspinlock_t *lock);
 
 /*
- Slow path of the inline acquire, after a read that returned `word`, not 0.
+ Waits after a read that returned `word`, not 0: the slow path of the inline acquire.
 
  Requires:
  `lock` points to a qspinlock.
@@ -352,7 +352,7 @@ bool locklab_mcs_trylock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
 void locklab_mcs_unlock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
 
 /*
- Slow path of the inline acquire: waits behind `predecessor`.
+ Waits behind `predecessor`: the slow path of the inline acquire.
 
  Requires:
  `node` has just replaced `predecessor`, not null, as the tail of a lock.
@@ -360,7 +360,7 @@ void locklab_mcs_unlock(locklab_mcs_t *lock, locklab_mcs_node_t *node);
 void locklab_mcs_wait(locklab_mcs_node_t *predecessor, locklab_mcs_node_t *node);
 
 /*
- Slow path of the inline release: hands the lock to the next waiter.
+ Hands the lock to the next waiter: the slow path of the inline release.
 
  Requires:
  The holder acquired with `node`, which is no longer the tail.
@@ -368,7 +368,7 @@ void locklab_mcs_wait(locklab_mcs_node_t *predecessor, locklab_mcs_node_t *node)
 void locklab_mcs_hand_over(locklab_mcs_node_t *node);
 
 /*
- The version of this library: `LOCKLAB_VERSION` of its header.
+ Returns the version of this library: `LOCKLAB_VERSION` of its header.
  */
 uint32_t locklab_version(void);
 
@@ -379,7 +379,7 @@ uint32_t locklab_version(void);
 uint64_t locklab_now(void);
 
 /*
- The lock of this name (as `locklab locks` lists them), or NULL.
+ Returns the lock of this name (as `locklab locks` lists them), or NULL.
 
  Requires:
  `name` points to a string that ends in a zero byte.
@@ -392,7 +392,7 @@ const locklab_type_t *locklab_find(const char *name);
 size_t locklab_count(void);
 
 /*
- The lock number `index` of `locklab_count()`, or NULL.
+ Returns the lock number `index` of `locklab_count()`, or NULL.
  */
 const locklab_type_t *locklab_at(size_t index);
 
