@@ -36,6 +36,15 @@ pub struct JudgedPart {
 }
 
 impl Part {
+    /// Returns whether it has the cells of this number of threads, whatever their
+    /// lengths. `crowded`: these are more than the CPUs.
+    pub(crate) fn has_placed(self, threads: u64, crowded: bool) -> bool {
+        match self {
+            Self::Threads(n, _) => threads == n,
+            Self::Contended | Self::NonCritical(_) => !crowded && threads > 1,
+        }
+    }
+
     /// Whether it has this cell.
     pub(crate) fn has(self, cell: &Cell) -> bool {
         let on = |axis: &str| cell.key.number(axis);

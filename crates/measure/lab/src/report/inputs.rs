@@ -4,8 +4,10 @@
 //! Every part of a report reads these, and none of them says how a report looks.
 
 use crate::experiment::{Cell, Experiment, Provenance};
+use crate::matrix::OPS;
 use crate::verdicts::{JudgedCell, Verdicts};
 use locklab_document::number;
+use locklab_judge::Verdict;
 use serde::Deserialize;
 
 /// The words in which the report of one kind of comparison speaks of what is
@@ -109,6 +111,27 @@ impl Lengths {
     }
 }
 
+/// The two sides of a comparison, as a sentence names them.
+#[derive(Clone, Debug)]
+pub(super) struct Sides {
+    pub(super) experiment: String,
+    pub(super) baseline: String,
+    /// The comparatives for better and worse.
+    calls: [&'static str; 2],
+}
+
+impl Sides {
+    /// Returns "faster" or "slower" for a rate, "better" or "worse" for another metric;
+    /// other verdicts have their own word.
+    pub(super) fn word(&self, verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::Better => self.calls[0],
+            Verdict::Worse => self.calls[1],
+            other => other.word(),
+        }
+    }
+}
+
 impl<'a> Report<'a> {
     pub(super) fn new(
         experiment: &'a Experiment,
@@ -152,6 +175,27 @@ impl<'a> Report<'a> {
             Provenance::Model(name) => {
                 format!("model: computed by {name} from a real execution; not measured")
             }
+        }
+    }
+
+    /// Returns the two sides and the words for their difference in this metric.
+    pub(super) fn sides(&self, metric: &str) -> Sides {
+        let labels = &self.experiment.labels;
+        let (experiment, baseline) = match self.experiment.design.aa {
+            true => (
+                format!("one copy of {}", labels.baseline),
+                "the other".into(),
+            ),
+            false => (labels.experiment.clone(), labels.baseline.clone()),
+        };
+        let calls = match metric {
+            OPS => ["faster", "slower"],
+            _ => ["better", "worse"],
+        };
+        Sides {
+            experiment,
+            baseline,
+            calls,
         }
     }
 

@@ -78,12 +78,16 @@ pub(super) fn document(report: &Report) -> Document {
     document
 }
 
+/// Returns the name of the metric that the cells show.
+fn deciding_metric<'a>(report: &Report<'a>) -> Option<&'a str> {
+    let mut cells = report.experiment.cells.iter();
+    cells.find_map(|cell| cell.primary().map(|metric| metric.name.as_str()))
+}
+
 /// The quantity that the cells show.
 fn decides(report: &Report) -> String {
-    let mut cells = report.experiment.cells.iter();
-    let primary = cells.find_map(|cell| cell.primary());
-    match primary {
-        Some(metric) if metric.name != OPS => metric.name.clone(),
+    match deciding_metric(report) {
+        Some(name) if name != OPS => name.to_owned(),
         _ => "operations per second, all threads".into(),
     }
 }
@@ -111,7 +115,10 @@ fn grids(report: &Report, document: &mut Document) {
 fn summary(report: &Report) -> (Vec<String>, Facts) {
     let groups = groups(report);
     let several = groups.len() > 1;
-    let lead = regions::lead(report);
+    let metric = deciding_metric(report).unwrap_or_default();
+    let sides = report.sides(metric);
+    let measured: Vec<&JudgedCell> = report.measured().collect();
+    let lead = regions::lead(report, &all_placed(report, &measured), &sides);
     let counted = lead.is_some();
     let mut sentences: Vec<String> = lead.into_iter().collect();
     let mut places = Facts::new();
@@ -119,7 +126,7 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
     for group in &groups {
         let cells = all_placed(report, &group.cells);
         let margin = design::margin(report);
-        let found = placed::summary(&cells, &report.subject(), &margin, report.lengths);
+        let found = placed::summary(&cells, &sides, &margin, report.lengths);
         let words = match several {
             true => group.words(|class| format!("CPUs placed as \"{class}\"")),
             false => Vec::new(),

@@ -3,7 +3,7 @@
 //! They serve a matrix of cells, and a matrix that each run gives whole.
 
 use super::caveats::sentence_case;
-use super::inputs::Lengths;
+use super::inputs::{Lengths, Sides};
 use super::region;
 use locklab_document::number::{self, label};
 use locklab_document::{Facts, Grid, GridCell, GridRow, Shade, mark};
@@ -170,99 +170,172 @@ pub(super) struct Summary {
 }
 
 /// Says what was found in some cells.
-pub(super) fn summary(cells: &[Placed], subject: &str, margin: &str, lengths: Lengths) -> Summary {
-    let of = |word: &str| -> Vec<&Placed> {
-        let is = |c: &&Placed| c.judged.verdict.word() == word;
-        cells.iter().filter(is).collect()
-    };
-    let mut found: Vec<(&str, String, String)> = Vec::new();
-    if !cells.is_empty() && of("better").is_empty() && of("worse").is_empty() {
-        // Better and worse are what a reader came for.
-        found.push(("", "neither better nor worse in any".into(), String::new()));
-    }
-    for word in ["better", "worse", "flat", "unclear", "invalid"] {
-        let of = of(word);
-        if of.is_empty() {
-            if found.iter().all(|(word, ..)| *word == "better")
-                && matches!(word, "better" | "worse")
-            {
-                found.push((word, format!("{word} in none"), String::new()));
-            }
-            continue;
-        }
-        let all = of.len() == cells.len();
-        let mut part = match word {
-            "flat" => format!("shown flat within {margin} %"),
-            _ => word.to_owned(),
-        };
-        match all {
-            // One verdict of all cells needs no list of the others.
-            true => found.clear(),
-            false => part.push_str(&format!(" in {}", of.len())),
-        }
-        if matches!(word, "better" | "worse") {
-            part.push_str(&format!(", by {}", extent(&of)));
-        }
-        if word == "flat" {
-            let nonzero = |c: &&&Placed| c.judged.verdict == Verdict::Flat { nonzero: true };
-            match of.iter().filter(nonzero).count() {
-                0 => {}
-                n if n == of.len() => part.push_str(", small but not zero"),
-                n => part.push_str(&format!(", {n} of them small but not zero")),
-            }
-        }
-        let places = match all {
-            true => String::new(),
-            false => regions(cells, &of, lengths),
-        };
-        found.push((word, part, places));
-        if all {
-            break;
-        }
-    }
-    let count = match (found.len(), cells.len()) {
-        (1, 2) => "both cells".into(),
-        (1, several @ 3..) => format!("all {}", number::count(several, "cell")),
-        (_, cells) => number::count(cells, "cell"),
-    };
-    let join = |parts: Vec<String>| parts.join("; ");
-    // One region is named in a word or two, several are a table.
-    if found.iter().all(|(_, _, places)| !places.contains(';')) {
-        let part = |(_, part, places): &(&str, String, String)| match places.as_str() {
-            "" => part.clone(),
-            places => format!("{part} ({places})"),
-        };
-        let sentence = match cells.is_empty() {
-            true => "No cell was measured, so nothing is claimed.".into(),
-            false => format!(
-                "In {count}, {subject} is {}.",
-                join(found.iter().map(part).collect())
-            ),
-        };
-        return Summary {
-            sentence,
-            places: Facts::new(),
-        };
-    }
-    let part = |(_, part, _): &(&str, String, String)| part.clone();
-    let is_call = |(word, ..): &&(&str, String, String)| matches!(*word, "" | "better" | "worse");
-    let (calls, others) = found.split_at(found.iter().take_while(is_call).count());
-    let mut sentence = format!(
-        "In {count}, {subject} is {}.",
-        join(calls.iter().map(part).collect())
-    );
-    if !others.is_empty() {
-        let others = join(others.iter().map(part).collect());
-        sentence += &format!(" {}.", sentence_case(&others));
-    }
-    let places = found
+pub(super) fn summary(cells: &[Placed], sides: &Sides, margin: &str, lengths: Lengths) -> Summary {
+    let found: Vec<Found> = ["better", "worse", "flat", "unclear", "invalid"]
         .into_iter()
-        .filter(|(_, _, places)| !places.is_empty());
-    Summary {
-        sentence,
-        places: places
-            .map(|(word, _, places)| (word.to_owned(), places))
+        .filter_map(|word| Found::new(word, cells, lengths))
+        .collect();
+    let sentence = match found.as_slice() {
+        [] => "No cell was measured, so nothing is claimed.".into(),
+        [all] => of_all(all, sides, margin),
+        _ => of_some(&found, cells.len(), sides, margin),
+    };
+    // One place is named in the sentence, several are a table.
+    let places = match in_sentence(&found) || found.len() == 1 {
+        true => Facts::new(),
+        false => found
+            .into_iter()
+            .map(|found| (found.word.to_owned(), found.places))
             .collect(),
+    };
+    Summary { sentence, places }
+}
+
+/// The cells of one verdict.
+struct Found<'a> {
+    word: &'static str,
+    cells: Vec<&'a Placed<'a>>,
+    /// Number of cells whose difference is within the margin and not zero.
+    nonzero: usize,
+    /// Where they are.
+    places: String,
+}
+
+impl<'a> Found<'a> {
+    /// Collects the cells with a verdict; `None` where there is none.
+    fn new(word: &'static str, cells: &'a [Placed<'a>], lengths: Lengths) -> Option<Self> {
+        let is = |c: &&Placed| c.judged.verdict.word() == word;
+        let of: Vec<&Placed> = cells.iter().filter(is).collect();
+        let nonzero = |c: &&&Placed| c.judged.verdict == Verdict::Flat { nonzero: true };
+        (!of.is_empty()).then(|| Self {
+            word,
+            nonzero: of.iter().filter(nonzero).count(),
+            places: places(cells, &of, lengths),
+            cells: of,
+        })
+    }
+}
+
+/// Returns whether the places of all verdicts are short enough for a sentence.
+fn in_sentence(found: &[Found]) -> bool {
+    found.iter().all(|found| !found.places.contains(';'))
+}
+
+/// Says that all cells have one verdict.
+fn of_all(found: &Found, sides: &Sides, margin: &str) -> String {
+    let Sides {
+        experiment,
+        baseline,
+        ..
+    } = sides;
+    let place = match found.cells.len() {
+        1 => "In the only cell".into(),
+        2 => "In both cells".into(),
+        n => format!("In all {}", number::count(n, "cell")),
+    };
+    match found.word {
+        "better" | "worse" => {
+            let word = call(found, sides);
+            let extent = extent(&found.cells);
+            format!("{place} {experiment} is {word} than {baseline}, by {extent}.")
+        }
+        "flat" => {
+            let nonzero = match found.nonzero {
+                0 => String::new(),
+                n if n == found.cells.len() => ", with a difference that is not zero".into(),
+                n => format!(", with a difference that is not zero in {n}"),
+            };
+            format!("{place} {experiment} and {baseline} are equal within {margin} %{nonzero}.")
+        }
+        "unclear" => format!(
+            "{place} it is unclear whether {experiment} or {baseline} is {}.",
+            sides.word(&Verdict::Better)
+        ),
+        _ => format!("{place} {experiment} against {baseline} is invalid."),
+    }
+}
+
+/// Says in how many cells each verdict was reached: better and worse first, which
+/// are what a reader came for.
+fn of_some(found: &[Found], cells: usize, sides: &Sides, margin: &str) -> String {
+    let Sides {
+        experiment,
+        baseline,
+        ..
+    } = sides;
+    let named = in_sentence(found);
+    let place = |found: &Found| match named {
+        true => format!(" ({})", found.places),
+        false => String::new(),
+    };
+    let (called, others): (Vec<&Found>, Vec<&Found>) = found
+        .iter()
+        .partition(|found| matches!(found.word, "better" | "worse"));
+    let part = |found: &&Found, than: &str| {
+        format!(
+            "{}{than} in {}, by {}{}",
+            call(found, sides),
+            found.cells.len(),
+            extent(&found.cells),
+            place(found)
+        )
+    };
+    let than = format!(" than {baseline}");
+    let cells = number::count(cells, "cell");
+    let calls = match called.as_slice() {
+        [] => format!(
+            "In none of {cells} is {experiment} shown to be {} or {}{than}.",
+            sides.word(&Verdict::Better),
+            sides.word(&Verdict::Worse)
+        ),
+        [one] => {
+            let other = match one.word {
+                "better" => Verdict::Worse,
+                _ => Verdict::Better,
+            };
+            format!(
+                "Of {cells}, {experiment} is {}, and {} in none.",
+                part(one, &than),
+                sides.word(&other)
+            )
+        }
+        [first, rest @ ..] => {
+            let rest: Vec<String> = rest.iter().map(|found| part(found, "")).collect();
+            format!(
+                "Of {cells}, {experiment} is {}, and {}.",
+                part(first, &than),
+                rest.join(", and ")
+            )
+        }
+    };
+    let others: Vec<String> = others
+        .into_iter()
+        .map(|found| {
+            let (n, place) = (found.cells.len(), place(found));
+            match found.word {
+                "flat" => {
+                    let nonzero = match found.nonzero {
+                        0 => String::new(),
+                        all if all == n => ", with a difference that is not zero".into(),
+                        some => format!(", with a difference that is not zero in {some}"),
+                    };
+                    format!("the two are equal within {margin} % in {n}{place}{nonzero}")
+                }
+                word => format!("{n} {} {word}{place}", if n == 1 { "is" } else { "are" }),
+            }
+        })
+        .collect();
+    match others.is_empty() {
+        true => calls,
+        false => format!("{calls} {}.", sentence_case(&others.join("; "))),
+    }
+}
+
+/// Returns the comparative of a verdict that calls.
+fn call(found: &Found, sides: &Sides) -> &'static str {
+    match found.word {
+        "better" => sides.word(&Verdict::Better),
+        _ => sides.word(&Verdict::Worse),
     }
 }
 
@@ -284,7 +357,7 @@ pub(super) fn counts(cells: &[Placed]) -> String {
 }
 
 /// "12 to 95 %", or "a factor of 1.12 to 24.0" where percentages mislead.
-fn extent(cells: &[&Placed]) -> String {
+pub(super) fn extent(cells: &[&Placed]) -> String {
     let ratios: Vec<f64> = cells.iter().filter_map(|c| Some(c.ratio?.value)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ratios.iter().copied().fold(0.0, f64::max);
@@ -301,7 +374,7 @@ fn extent(cells: &[&Placed]) -> String {
 }
 
 /// A short description of where some of the cells are.
-fn regions(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
+pub(super) fn places(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
     let threads = axis(cells, |c| c.threads);
     let critical = axis(cells, |c| c.critical);
     let non_critical = axis(cells, |c| c.non_critical);

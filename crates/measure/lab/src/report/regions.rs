@@ -1,18 +1,18 @@
 //! The regions of a matrix as sentences and as JSON: what a reader needs first.
 
-use super::inputs::{Lengths, Report};
+use super::caveats::sentence_case;
+use super::inputs::{Lengths, Report, Sides};
+use super::placed::{self, Placed};
 use crate::experiment::Provenance;
 use crate::regions::{JudgedPart, Part};
-use crate::verdicts::JudgedCell;
 use locklab_document::Facts;
 use locklab_document::number;
 use locklab_judge::Verdict;
-use std::collections::BTreeSet;
 
-/// The answer over all lengths, in one sentence: what is shown with one thread and
-/// with several. On a model single cells are seldom open, and a mean over four and
-/// forty threads is no answer to put first.
-pub(super) fn lead(report: &Report) -> Option<String> {
+/// Returns the answer over all lengths: a sentence for the contended cells, for one
+/// thread, and for more threads than CPUs. On a model single cells are seldom open,
+/// and a mean over four and forty threads is no answer to put first.
+pub(super) fn lead(report: &Report, cells: &[Placed], sides: &Sides) -> Option<String> {
     if !matches!(report.experiment.provenance, Provenance::Hardware(_)) {
         return None;
     }
@@ -24,39 +24,58 @@ pub(super) fn lead(report: &Report) -> Option<String> {
         Part::Contended => true,
         Part::NonCritical(_) => false,
     };
-    let mut clauses: Vec<(String, Vec<String>)> = Vec::new();
     let mut regions: Vec<&JudgedPart> = all.iter().filter(answers).collect();
-    regions.sort_by_key(|r| matches!(r.part, Part::Threads(_, true)));
+    regions.sort_by_key(|r| match r.part {
+        Part::Threads(_, crowded) => (crowded, r.part == Part::Threads(1, false)),
+        _ => (false, false),
+    });
+    let mut answers: Vec<(String, Vec<String>)> = Vec::new();
     for region in regions {
-        let shown = format!("{}{}", shown(region), against(report, region));
+        let shown = format!(
+            "{}{}",
+            shown(region, sides),
+            exceptions(region, cells, sides, report.lengths)
+        );
         let place = with(region.part, report.lengths);
-        match clauses.iter_mut().find(|(clause, _)| *clause == shown) {
+        match answers.iter_mut().find(|(answer, _)| *answer == shown) {
             Some((_, places)) => places.push(place),
-            None => clauses.push((shown, vec![place])),
+            None => answers.push((shown, vec![place])),
         }
     }
-    let clauses: Vec<String> = clauses
+    let sentences: Vec<String> = answers
         .into_iter()
-        .map(|(shown, places)| format!("{shown} {}", places.join(" and ")))
+        .map(|(shown, places)| {
+            let places = places.join(" and ");
+            // A long place is closed by a comma.
+            let comma = if places.split(' ').count() > 3 {
+                ","
+            } else {
+                ""
+            };
+            sentence_case(&format!("{places}{comma} {shown}."))
+        })
         .collect();
-    (!clauses.is_empty()).then(|| {
-        format!(
-            "Over all lengths, {} is {}.",
-            report.subject(),
-            clauses.join("; ")
-        )
-    })
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// "better by 9.1 % (8.0 to 10 %)", "shown flat within 1 %", "unclear (0.98 to 1.03)".
-fn shown(region: &JudgedPart) -> String {
+/// "mcs is 9.1 % faster than ticket (8.0 to 10 %)", "mcs and ticket are equal
+/// within 1 %".
+fn shown(region: &JudgedPart, sides: &Sides) -> String {
+    let Sides {
+        experiment,
+        baseline,
+        ..
+    } = sides;
     let verdict = &region.judged.verdict;
     let Some(ratio) = region.judged.ratio() else {
-        return "not measured".into();
+        return "nothing was measured".into();
     };
     let bounded = region.judged.ci95.low.is_finite();
     match verdict {
-        Verdict::Flat { .. } => flat(region),
+        Verdict::Flat { .. } => {
+            let margin = number::percent(100.0 * region.delta);
+            format!("{experiment} and {baseline} are equal within {margin} %")
+        }
         Verdict::Better | Verdict::Worse if ratio.value < 3.0 => {
             let percent = |r: f64| number::percent((100.0 * (r - 1.0)).abs());
             let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(percent);
@@ -65,22 +84,27 @@ fn shown(region: &JudgedPart) -> String {
             } else {
                 (high, low)
             };
-            format!("{} by {value} % ({near} to {far} %)", verdict.word())
+            let word = sides.word(verdict);
+            format!("{experiment} is {value} % {word} than {baseline} ({near} to {far} %)")
         }
         Verdict::Better | Verdict::Worse => {
             let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(number::factor);
+            let word = sides.word(verdict);
             format!(
-                "{} by a factor of {value} ({low} to {high})",
-                verdict.word()
+                "{experiment} is {word} than {baseline} by a factor of {value} ({low} to {high})"
             )
         }
-        _ if bounded => format!(
-            "{} ({} to {})",
-            verdict.word(),
+        Verdict::Unclear { .. } if bounded => format!(
+            "it is unclear whether {experiment} or {baseline} is {} (ratio {} to {})",
+            sides.word(&Verdict::Better),
             fine(ratio.low),
             fine(ratio.high)
         ),
-        _ => verdict.word().into(),
+        Verdict::Unclear { .. } => format!(
+            "it is unclear whether {experiment} or {baseline} is {}",
+            sides.word(&Verdict::Better)
+        ),
+        Verdict::Invalid(_) => format!("{experiment} against {baseline} is invalid"),
     }
 }
 
@@ -88,28 +112,48 @@ fn shown(region: &JudgedPart) -> String {
 /// reported with it: one in twenty may be chance.
 const NOTEWORTHY: f64 = 0.1;
 
-/// ", but worse in 4 of 18 cells": what single cells show against the whole, which
-/// has a verdict of its own even where lengths matter more than the locks do.
-fn against(report: &Report, region: &JudgedPart) -> String {
-    // A cell that was judged in two placements is one cell.
-    let count = |has: &dyn Fn(&JudgedCell) -> bool| {
-        let of = report.measured();
-        let of = of.filter(|c| region.part.has(report.cell(c)) && has(c));
-        of.map(|c| c.cell).collect::<BTreeSet<_>>().len()
-    };
-    let all = count(&|_| true);
-    let called: Vec<String> = [Verdict::Better, Verdict::Worse]
-        .into_iter()
-        .filter(|verdict| region.judged.verdict != *verdict)
-        .map(|verdict| (verdict.word(), count(&|c| c.verdict() == Some(&verdict))))
-        .filter(|(_, count)| *count as f64 > NOTEWORTHY * all as f64)
-        .map(|(word, count)| format!("{word} in {count}"))
+/// Returns ", except in 4 of 18 cells (critical length 0 to 1), where mcs is slower by
+/// 2 to 25 %": what single cells show against the whole, which has a verdict of its
+/// own even where lengths matter more than the locks do.
+fn exceptions(region: &JudgedPart, cells: &[Placed], sides: &Sides, lengths: Lengths) -> String {
+    let inside: Vec<Placed> = cells
+        .iter()
+        .filter(|cell| region.part.has_placed(cell.threads, cell.crowded))
+        .cloned()
         .collect();
-    if called.is_empty() {
-        return String::new();
+    let mut exceptions: Vec<String> = Vec::new();
+    for verdict in [Verdict::Better, Verdict::Worse] {
+        let is = |cell: &&Placed| cell.judged.verdict == verdict;
+        let called: Vec<&Placed> = inside.iter().filter(is).collect();
+        let many = called.len() as f64 > NOTEWORTHY * inside.len() as f64;
+        if region.judged.verdict == verdict || !many {
+            continue;
+        }
+        // One place is named here; several are in the table of places.
+        let places = placed::places(&inside, &called, lengths);
+        let places = match places.contains(';') {
+            true => String::new(),
+            false => format!(" ({places})"),
+        };
+        let of = match exceptions.is_empty() {
+            true => format!(
+                "{} of {}",
+                called.len(),
+                number::count(inside.len(), "cell")
+            ),
+            false => called.len().to_string(),
+        };
+        exceptions.push(format!(
+            "in {of}{places}, where {} is {} by {}",
+            sides.experiment,
+            sides.word(&verdict),
+            placed::extent(&called)
+        ));
     }
-    let all = number::count(all, "cell");
-    format!(", but {} of {all},", called.join(" and "))
+    match exceptions.is_empty() {
+        true => String::new(),
+        false => format!(", except {}", exceptions.join(", and ")),
+    }
 }
 
 /// "with 2 threads".

@@ -108,7 +108,7 @@ fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) 
     let name = base_name(metric);
     let placed: Vec<Placed> = all.iter().map(|(_, placed)| placed.clone()).collect();
     let margin = design::margin(report);
-    let places = placed::summary(&placed, &report.subject(), &margin, report.lengths).places;
+    let places = placed::summary(&placed, &report.sides(""), &margin, report.lengths).places;
     if !places.is_empty() {
         document.push(Section::minor("Where").facts(places));
     }

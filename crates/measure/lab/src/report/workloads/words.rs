@@ -35,9 +35,10 @@ pub(crate) fn sentence(report: &Report, judged: &JudgedCell) -> String {
         None => String::new(),
     };
     if !matrix.is_empty() {
+        let sides = report.sides(matrix.first().map_or("", |(metric, _)| base_name(metric)));
         let cells: Vec<_> = matrix.into_iter().map(|(_, placed)| placed).collect();
         let margin = design::margin(report);
-        let found = placed::summary(&cells, &report.subject(), &margin, report.lengths);
+        let found = placed::summary(&cells, &sides, &margin, report.lengths);
         text = format!("{text} {}", found.sentence).trim().to_owned();
     }
     let set_aside = || cell.pairs.iter().filter_map(|pair| pair.invalid());
