@@ -11,6 +11,7 @@ mod misuse;
 mod no_std;
 mod numa;
 mod rqspinlock;
+mod rust_kernel;
 mod stress;
 mod timed_and_shared;
 mod words;
