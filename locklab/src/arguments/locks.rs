@@ -4,7 +4,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use locklab_host::error::Error;
-use locklab_lab::list::{self, Cpus};
+use locklab_lab::list::Cpus;
 use locklab_lab::settings::{Limit, refuse};
 use locklab_lab::workload::check_readers;
 use locklab_native::subject::{self, Subject};
@@ -12,7 +12,6 @@ use locklab_sim::Placement;
 use locklab_workload::Mix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
 
 /// Settings of a matrix on this machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
@@ -113,64 +112,4 @@ pub(crate) fn check_shared<'a>(
         .collect();
     let shared = locks.map(|lock| lock.info.readers_share);
     Ok(check_readers(mix, shared, &able)?)
-}
-
-/// A list without repetitions.
-pub(crate) fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
-    let mut distinct = Vec::with_capacity(list.len());
-    for n in list {
-        if !distinct.contains(n) {
-            distinct.push(*n);
-        }
-    }
-    distinct
-}
-
-/// Numbers of threads: at least one of them, each at least 1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Vec<u64>", into = "Vec<usize>")]
-#[schemars(with = "Vec<u64>")]
-pub struct Threads(Vec<usize>);
-
-impl TryFrom<Vec<u64>> for Threads {
-    type Error = String;
-
-    fn try_from(list: Vec<u64>) -> Result<Self, String> {
-        let most = locklab_locks::MAX_CPUS;
-        if list.is_empty() {
-            return Err("no number of threads; ask for at least one".into());
-        }
-        list.into_iter()
-            .map(|n| match usize::try_from(n) {
-                Ok(0) => Err("zero threads do no work; ask for at least 1".into()),
-                Ok(n) if n <= most => Ok(n),
-                _ => Err(format!(
-                    "{n} threads are more than the {most} that locks can name"
-                )),
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
-    }
-}
-
-impl Threads {
-    /// Each number once.
-    pub(crate) fn distinct(&self) -> Vec<usize> {
-        distinct(&self.0)
-    }
-}
-
-impl From<Threads> for Vec<usize> {
-    fn from(threads: Threads) -> Self {
-        threads.0
-    }
-}
-
-impl FromStr for Threads {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let list = list::parse(text).map_err(|e| e.to_string())?;
-        list.try_into()
-    }
 }

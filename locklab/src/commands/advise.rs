@@ -4,7 +4,7 @@
 mod here;
 mod recordings;
 
-use crate::arguments::locks::{Threads, workers};
+use crate::arguments::locks::workers;
 use crate::arguments::{Common, ReportFiles};
 use crate::commands::rank::MOST_LOCKS;
 use crate::comparison::show;
@@ -16,6 +16,7 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
+use locklab_lab::workload::Threads;
 use locklab_preload_run::Symbols;
 use locklab_replay::{Fault, Limits, Program, Site};
 use locklab_sim::Machine;

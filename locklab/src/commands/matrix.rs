@@ -74,7 +74,7 @@ pub fn comparison<'a>(
         .chain(&settings.experiment)
         .map(String::as_str);
     own::register(locks.clone(), &settings.own, machine.is_none())?;
-    let mix = settings.turns.mix();
+    let mix = settings.cells.turns.mix();
     if mix.reads > 0 {
         let subjects = locks.map(|name| own::subject(name, &settings.own));
         let subjects: Vec<_> = subjects.collect::<Result<_, _>>()?;

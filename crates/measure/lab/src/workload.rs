@@ -1,12 +1,39 @@
 //! What threads do around locks, as options and as keys of a file: the same for
-//! a matrix, a ranking and a sweep, here and on a model.
+//! a matrix, a ranking and a sweep, here and on a model. All of them make
+//! [`Cells`] of it.
 
 use crate::error::SettingsError;
-use crate::list::Numbers;
+use crate::list::{self, Numbers};
 use clap::{Args, ValueEnum};
-use locklab_workload::{Choice, Distribution, Mix, Unit, mix};
+use locklab_workload::{Cells, Choice, Distribution, MOST_THREADS, Mix, Unit, Work, mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// The cells of two locks or of many, as options and as keys of a file.
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "Cells")]
+#[serde(default)]
+pub struct CellSettings {
+    /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all]
+    #[arg(long, value_name = "LIST")]
+    pub threads: Option<Threads>,
+    /// Lengths of the critical section [default: 0,1,2,4..128; in a ranking 1]
+    #[arg(long, value_name = "LIST")]
+    pub critical: Option<Numbers>,
+    /// Lengths of the non-critical section [default: 1,32; with fstat 0; in a
+    /// ranking 32]
+    #[arg(long, value_name = "LIST")]
+    pub non_critical: Option<Numbers>,
+    /// Measure the latency of each acquisition too, in separate slices; a simulated
+    /// ranking always has it
+    #[arg(long)]
+    pub latency: bool,
+    /// What threads do in them.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub turns: WorkloadSettings,
+}
 
 /// What threads do around a lock, as options and as keys of a file.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
@@ -58,42 +85,41 @@ pub enum UnitWord {
     Ns,
 }
 
-/// The content of the critical section.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    ValueEnum,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Work {
-    /// Units of computation and copying, of the given lengths
-    #[default]
-    Units,
-    /// One fstat(2) on a file of the thread's own
-    Fstat,
-}
-
-impl Work {
-    /// Its name in a file.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Units => "units",
-            Self::Fstat => "fstat",
-        }
+impl CellSettings {
+    /// The cells, of which these threads and lengths were not given.
+    pub fn cells(
+        &self,
+        work: Work,
+        threads: impl FnOnce() -> Vec<usize>,
+        [critical, non_critical]: [&[u64]; 2],
+    ) -> Cells {
+        let lengths = |given: &Option<Numbers>, default: &[u64]| {
+            distinct(given.as_ref().map_or(default, |list| &list.0))
+        };
+        let given = self.threads.as_ref().map(Threads::distinct);
+        self.turns.cells(Cells {
+            threads: given.unwrap_or_else(threads),
+            critical: lengths(&self.critical, critical),
+            non_critical: lengths(&self.non_critical, non_critical),
+            work,
+            latency: self.latency,
+            ..Cells::default()
+        })
     }
 }
 
 impl WorkloadSettings {
+    /// These cells, in which threads do what is set here.
+    #[must_use]
+    pub fn cells(&self, cells: Cells) -> Cells {
+        Cells {
+            unit: self.unit(),
+            locks: self.locks(),
+            mix: self.mix(),
+            ..cells
+        }
+    }
+
     /// The unit of lengths.
     #[must_use]
     pub fn unit(&self) -> Unit {
@@ -122,15 +148,71 @@ impl WorkloadSettings {
         let Some(Numbers(list)) = &self.lock_counts else {
             return mix::one_lock();
         };
-        let mut locks = Vec::with_capacity(list.len());
-        for count in list {
-            // What is too large is refused by its own sentence.
-            let count = u32::try_from(*count).unwrap_or(u32::MAX);
-            if !locks.contains(&count) {
-                locks.push(count);
-            }
+        // What is too large is refused by its own sentence.
+        let counts = list.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
+        distinct(&counts.collect::<Vec<_>>())
+    }
+}
+
+/// A list without repetitions.
+#[must_use]
+pub fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
+    let mut distinct = Vec::with_capacity(list.len());
+    for n in list {
+        if !distinct.contains(n) {
+            distinct.push(*n);
         }
-        locks
+    }
+    distinct
+}
+
+/// Numbers of threads: at least one of them, each at least 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<u64>", into = "Vec<usize>")]
+#[schemars(with = "Vec<u64>")]
+pub struct Threads(Vec<usize>);
+
+impl TryFrom<Vec<u64>> for Threads {
+    type Error = String;
+
+    fn try_from(list: Vec<u64>) -> Result<Self, String> {
+        let most = MOST_THREADS;
+        if list.is_empty() {
+            return Err("no number of threads; ask for at least one".into());
+        }
+        list.into_iter()
+            .map(|n| match usize::try_from(n) {
+                Ok(0) => Err("zero threads do no work; ask for at least 1".into()),
+                Ok(n) if n <= most => Ok(n),
+                _ => Err(format!(
+                    "{n} threads are more than the {most} that locks can name"
+                )),
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+impl Threads {
+    /// Each number once.
+    #[must_use]
+    pub fn distinct(&self) -> Vec<usize> {
+        distinct(&self.0)
+    }
+}
+
+impl From<Threads> for Vec<usize> {
+    fn from(threads: Threads) -> Self {
+        threads.0
+    }
+}
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let list = list::parse(text).map_err(|e| e.to_string())?;
+        list.try_into()
     }
 }
 

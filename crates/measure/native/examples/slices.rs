@@ -10,6 +10,7 @@ use locklab_lab::matrix::OPS;
 use locklab_lab::runner::run_unrecorded;
 use locklab_lab::verdicts::judge;
 use locklab_native::{Native, Plan, Spec, pairs_for};
+use locklab_workload::Cells;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,9 +19,12 @@ fn main() -> Result<(), String> {
     let mut words = std::env::args().skip(1);
     let mut names = Vec::new();
     let mut spec = Spec {
-        threads: vec![1, 2, 4],
-        critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
-        non_critical: vec![1, 32],
+        cells: Cells {
+            threads: vec![1, 2, 4],
+            critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
+            non_critical: vec![1, 32],
+            ..Cells::default()
+        },
         ..Spec::new("", "")
     };
     let (mut aa, mut brief, mut seed, mut pairs, mut repeat) = (false, false, 1_u64, None, 1);
@@ -34,15 +38,17 @@ fn main() -> Result<(), String> {
         match word.as_str() {
             "--time" => spec.time = Duration::from_secs(list(value()?)?[0]),
             "--slice-us" => spec.slice = Some(Duration::from_micros(list(value()?)?[0])),
-            "--threads" => spec.threads = list(value()?)?.iter().map(|n| *n as usize).collect(),
-            "--critical" => spec.critical = list(value()?)?,
-            "--non-critical" => spec.non_critical = list(value()?)?,
+            "--threads" => {
+                spec.cells.threads = list(value()?)?.iter().map(|n| *n as usize).collect()
+            }
+            "--critical" => spec.cells.critical = list(value()?)?,
+            "--non-critical" => spec.cells.non_critical = list(value()?)?,
             "--pin" => spec.pin = Some(list(value()?)?.iter().map(|n| *n as usize).collect()),
             "--layout" => spec.layout = Some(list(value()?)?[0] as usize),
             "--seed" => seed = list(value()?)?[0],
             "--pairs" => pairs = Some(list(value()?)?[0] as u32),
             "--repeat" => repeat = list(value()?)?[0],
-            "--latency" => spec.latency = true,
+            "--latency" => spec.cells.latency = true,
             "--processes" => spec.processes = true,
             "--aa" => aa = true,
             "--record" => record = Some(value()?),

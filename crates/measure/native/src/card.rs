@@ -17,6 +17,7 @@ use locklab_lab::experiment::{Cell, Design, Experiment};
 use locklab_lab::placement::gap;
 use locklab_lab::runner::{Stop, run_unrecorded};
 use locklab_lab::verdicts::{Verdicts, primary_pairs};
+use locklab_workload::Cells;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,9 +76,12 @@ pub fn measure(
     let mut threads = vec![1, native.topology.order.len()];
     threads.dedup();
     let spec = Spec {
-        threads,
-        critical: vec![0, 8, 128],
-        non_critical: vec![1, 32],
+        cells: Cells {
+            threads,
+            critical: vec![0, 8, 128],
+            non_critical: vec![1, 32],
+            ..Cells::default()
+        },
         time,
         ..Spec::new(LOCK, LOCK)
     };
@@ -367,9 +371,12 @@ mod tests {
             start: [100_000, 300_000],
         };
         let spec = Spec {
-            threads,
-            critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
-            non_critical: vec![1, 32],
+            cells: Cells {
+                threads,
+                critical: vec![0, 1, 2, 4, 8, 16, 32, 64, 128],
+                non_critical: vec![1, 32],
+                ..Cells::default()
+            },
             ..Spec::new("ticket", "mcs")
         };
         let plan = Plan::of(spec, &topology, calibration, beat).unwrap();

@@ -20,7 +20,7 @@ impl Native {
         let Calibration { unit_ns, cycle_ns } = self.calibration;
         let line = |name: &str, text: String| (name.to_owned(), text);
         let mut facts = self.environment.facts();
-        let turns = spec.mix.words(&spec.locks);
+        let turns = spec.cells.words();
         if let Some(replay) = &plan.replay {
             facts.extend(replay.facts());
         } else if !turns.is_empty() {
@@ -106,7 +106,7 @@ impl Native {
                 "One code layout was measured: figures include the effect of its alignment.".into(),
             );
         }
-        if spec.latency {
+        if spec.cells.latency {
             caveats.push(format!(
                 "Each latency includes one clock read, {:.0} ns. Latencies and rates are of slices of \
                  their own, so the rates do not include it.",

@@ -17,6 +17,7 @@ use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
 use locklab_lab::placement::gap;
+use locklab_workload::Cells;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -239,9 +240,12 @@ fn rates_of(
     blocks: u32,
 ) -> Result<[Option<f64>; 2], String> {
     let spec = Spec {
-        threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
-        critical: vec![critical],
-        non_critical: vec![non_critical],
+        cells: Cells {
+            threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
+            critical: vec![critical],
+            non_critical: vec![non_critical],
+            ..Cells::default()
+        },
         time: Duration::from_secs(1),
         ..Spec::new(locks[0], locks[1])
     };

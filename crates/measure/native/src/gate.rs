@@ -10,6 +10,7 @@ use crate::spec::Spec;
 use locklab_lab::experiment::{Design, Pair, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::runner::{Stop, run_unrecorded};
+use locklab_workload::Cells;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -34,7 +35,10 @@ pub fn replayed_by_recorded(
     let recorded = replay.recorded_per_s();
     let own = OWN[usize::from(replay.hottest_is_shared())];
     let spec = Spec {
-        threads: vec![replay.workers(None)?],
+        cells: Cells {
+            threads: vec![replay.workers(None)?],
+            ..Cells::default()
+        },
         time,
         ..Spec::new(own, own)
     };

@@ -26,7 +26,7 @@ use locklab_lab::experiment::{
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
 use locklab_lab::verdicts::primary_pairs;
-use locklab_lab::workload::Work;
+use locklab_workload::Work;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -133,8 +133,8 @@ impl Native {
 }
 
 fn files(plan: &Plan) -> Result<Vec<File>, String> {
-    let most = plan.spec.threads.iter().max().copied().unwrap_or(0);
-    match plan.spec.work {
+    let most = plan.spec.cells.most_threads();
+    match plan.spec.cells.work {
         Work::Units => Ok(Vec::new()),
         Work::Fstat => (0..most)
             .map(|_| tempfile::tempfile())
@@ -152,7 +152,7 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
 /// A cell that has no pairs yet.
 fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
     let key = cell.key(&plan.spec);
-    let metrics = metrics(cell.threads, plan.spec.latency, Source::Instrument);
+    let metrics = metrics(cell.threads, plan.spec.cells.latency, Source::Instrument);
     Cell {
         oversubscribed: cell.oversubscribed,
         delta: cell.oversubscribed.then_some(OVERSUBSCRIBED.max(delta)),
@@ -170,14 +170,14 @@ impl Slices {
             threads: cell.threads,
             cpus: plan.cpus.clone(),
             critical: (0..cell.threads)
-                .map(|worker| match plan.spec.work {
+                .map(|worker| match plan.spec.cells.work {
                     Work::Units => Critical::Units(cell.critical_units),
                     Work::Fstat => Critical::Fstat(self.descriptors[worker]),
                 })
                 .collect(),
             non_critical: cell.non_critical_units,
             locks: cell.locks,
-            mix: plan.spec.mix,
+            mix: plan.spec.cells.mix,
             replay: plan
                 .replay
                 .clone()
@@ -189,7 +189,7 @@ impl Slices {
                 length: WINDOW,
                 count: usize::try_from(length / WINDOW).unwrap_or(usize::MAX),
             },
-            latency: plan.spec.latency,
+            latency: plan.spec.cells.latency,
             clock_cost: self.clock_cost,
             // Calibration found a slice that is longer than planned.
             time: self.blocks[index].max(2 * (settle + length) * u64::from(least)),
@@ -228,14 +228,14 @@ impl Instrument for Slices {
         let spec = &self.plan.spec;
         let mut print = json!({
             "baseline": spec.baseline,
-            "lengths": (spec.unit, spec.work),
+            "lengths": (spec.cells.unit, spec.cells.work),
             "slice": (spec.slice, spec.layout),
-            "set-up": (&spec.pin, spec.processes, spec.latency),
+            "set-up": (&spec.pin, spec.processes, spec.cells.latency),
             "machine": self.machine,
         });
         // What was stored before there were others is of the usual mix.
-        if !spec.mix.is_usual() {
-            print["mix"] = json!(spec.mix);
+        if !spec.cells.mix.is_usual() {
+            print["mix"] = json!(spec.cells.mix);
         }
         Some(print)
     }

@@ -56,5 +56,5 @@ pub use probe::Native;
 pub use rank::RankedSlices;
 pub use replay::Replay;
 pub use request::MOST_LOCKS;
-pub use spec::{Spec, Unit, default_threads};
+pub use spec::{Spec, default_threads};
 pub use spread::{WORDS, append};

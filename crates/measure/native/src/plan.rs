@@ -16,8 +16,7 @@ use locklab_document::number::duration;
 use locklab_host::clock::{self, nanos};
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
-use locklab_lab::workload::Work;
-use locklab_workload::{mix, turns::longest};
+use locklab_workload::{Cells, Work, mix, turns::longest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,37 +134,33 @@ impl Plan {
             });
         }
         check_mix(&spec)?;
+        let Cells {
+            unit, work, mix, ..
+        } = spec.cells;
         let mut cells = Vec::new();
-        let several = spec.locks.iter().flat_map(|locks| {
-            let lengths = spec.non_critical.iter();
-            lengths.map(|non_critical| (*locks, *non_critical))
-        });
-        for (locks, non_critical) in several {
-            for &threads in &spec.threads {
-                for &critical in &spec.critical {
-                    let critical_units = match spec.work {
-                        Work::Units => calibration.units(critical, spec.unit)?,
-                        Work::Fstat => 0,
-                    };
-                    if spec.work == Work::Units {
-                        spec.mix.check_fits(critical_units, critical, spec.unit)?;
-                    }
-                    let non_critical_units = calibration.units(non_critical, spec.unit)?;
-                    let units = critical_units as f64 * threads as f64 + non_critical_units as f64;
-                    let cell = PlannedCell {
-                        threads,
-                        critical,
-                        non_critical,
-                        locks,
-                        critical_units,
-                        non_critical_units,
-                        oversubscribed: threads > cpus.len(),
-                        round: units * calibration.unit_ns,
-                    };
-                    cell.check_fits(&spec, calibration)?;
-                    cells.push(cell);
-                }
+        for [threads, critical, non_critical, locks] in spec.cells.places() {
+            let critical_units = match work {
+                Work::Units => calibration.units(critical, unit)?,
+                Work::Fstat => 0,
+            };
+            if work == Work::Units {
+                mix.check_fits(critical_units, critical, unit)?;
             }
+            let non_critical_units = calibration.units(non_critical, unit)?;
+            let units = critical_units as f64 * threads as f64 + non_critical_units as f64;
+            let threads = usize::try_from(threads).unwrap_or(usize::MAX);
+            let cell = PlannedCell {
+                threads,
+                critical,
+                non_critical,
+                locks: u32::try_from(locks).unwrap_or(u32::MAX),
+                critical_units,
+                non_critical_units,
+                oversubscribed: threads > cpus.len(),
+                round: units * calibration.unit_ns,
+            };
+            cell.check_fits(&spec, calibration)?;
+            cells.push(cell);
         }
         Ok(Self {
             spec,
@@ -202,13 +197,21 @@ impl Plan {
         let turn = replay.turn_ns();
         let slice = (TURNS_REPLAYED * turn) as u64;
         let [mut least, most] = REPLAYED;
-        if spec.threads.iter().any(|&all| all > topology.order.len()) {
+        if spec
+            .cells
+            .threads
+            .iter()
+            .any(|&all| all > topology.order.len())
+        {
             least = CROWDED;
         }
         let spec = Spec {
-            critical: vec![0],
-            non_critical: vec![0],
-            locks: vec![u32::try_from(replay.locks()).unwrap_or(u32::MAX)],
+            cells: Cells {
+                critical: vec![0],
+                non_critical: vec![0],
+                locks: vec![u32::try_from(replay.locks()).unwrap_or(u32::MAX)],
+                ..spec.cells
+            },
             trace: Some(replay.name()),
             slice: spec
                 .slice
@@ -230,7 +233,7 @@ impl PlannedCell {
     #[must_use]
     pub fn key(&self, spec: &Spec) -> Key {
         let key = Key::point(self.threads, self.critical, self.non_critical);
-        match mix::is_one_lock(&spec.locks) {
+        match mix::is_one_lock(&spec.cells.locks) {
             true => key,
             false => key.at_once(self.locks),
         }
@@ -239,7 +242,7 @@ impl PlannedCell {
     /// Checks that every thread can have a turn in each slice.
     fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), PlanError> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
-        let longest = longest(spec.mix.distribution) - 1.0;
+        let longest = longest(spec.cells.mix.distribution) - 1.0;
         let beyond = longest * self.non_critical_units as f64 * calibration.unit_ns;
         if self.round + beyond.max(0.0) <= nanos(limit) as f64 {
             return Ok(());
@@ -289,9 +292,8 @@ impl Spec {
 
 /// Whether what a turn does makes sense.
 fn check_mix(spec: &Spec) -> Result<(), PlanError> {
-    spec.mix.check(&spec.locks)?;
-    let usual = spec.mix.is_usual() && mix::is_one_lock(&spec.locks);
-    if spec.work == Work::Fstat && !usual {
+    spec.cells.check()?;
+    if spec.cells.work == Work::Fstat && !spec.cells.is_usual() {
         return Err(PlanError::Fstat);
     }
     Ok(())
@@ -310,8 +312,8 @@ fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), PlanError> {
             able,
         });
     }
-    match spec.threads.iter().max() {
-        Some(&asked) if asked > info.max_cpus => Err(PlanError::TooManyThreads {
+    match spec.cells.most_threads() {
+        asked if asked > info.max_cpus => Err(PlanError::TooManyThreads {
             lock: info.name,
             most: info.max_cpus,
             asked,

@@ -3,9 +3,7 @@
 //! It does not describe how it is measured and checks nothing; see
 //! [`crate::plan`].
 
-use locklab_lab::workload::Work;
-pub use locklab_workload::Unit;
-use locklab_workload::{Mix, mix};
+use locklab_workload::{Cells, MOST_THREADS};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -16,22 +14,9 @@ pub struct Spec {
     pub baseline: String,
     /// Name of the experiment lock.
     pub experiment: String,
-    /// Numbers of threads.
-    pub threads: Vec<usize>,
-    /// Lengths of the critical section.
-    pub critical: Vec<u64>,
-    /// Lengths of the non-critical section.
-    pub non_critical: Vec<u64>,
-    /// The unit of the lengths.
-    pub unit: Unit,
-    /// The content of the critical section.
-    pub work: Work,
-    /// Numbers of locks that are used at once.
-    #[serde(default = "mix::one_lock", skip_serializing_if = "mix::is_one_lock")]
-    pub locks: Vec<u32>,
-    /// What a turn does beyond its lengths.
-    #[serde(default, skip_serializing_if = "Mix::is_usual")]
-    pub mix: Mix,
+    /// What threads do.
+    #[serde(flatten)]
+    pub cells: Cells,
     /// The recorded program that is replayed instead of turns of these lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
@@ -40,8 +25,6 @@ pub struct Spec {
     pub pin: Option<Vec<usize>>,
     /// Processes and shared memory instead of threads.
     pub processes: bool,
-    /// Whether acquisition latency is measured.
-    pub latency: bool,
     /// Measured part of a slice; `None`: found for each cell by a short
     /// calibration.
     pub slice: Option<Duration>,
@@ -51,6 +34,8 @@ pub struct Spec {
     pub time: Duration,
 }
 
+const _: () = assert!(MOST_THREADS == locklab_locks::MAX_CPUS);
+
 /// One thread, half the CPUs and all of them. More threads than CPUs measure
 /// the scheduler with the lock, and take the time of the others: they are on
 /// request.
@@ -58,7 +43,7 @@ pub struct Spec {
 pub fn default_threads(cpus: usize) -> Vec<usize> {
     let mut threads = vec![1, (cpus / 2).max(1), cpus];
     threads.dedup();
-    threads.retain(|n| *n <= locklab_locks::MAX_CPUS);
+    threads.retain(|n| *n <= MOST_THREADS);
     threads
 }
 
@@ -70,17 +55,10 @@ impl Spec {
         Self {
             baseline: baseline.into(),
             experiment: experiment.into(),
-            threads: vec![1, 2],
-            critical: vec![1],
-            non_critical: vec![1],
-            unit: Unit::Units,
-            work: Work::Units,
-            locks: mix::one_lock(),
-            mix: Mix::default(),
+            cells: Cells::default(),
             trace: None,
             pin: None,
             processes: false,
-            latency: false,
             slice: None,
             layout: None,
             time: Duration::from_secs(60),

@@ -17,8 +17,8 @@
 //! unit.
 
 use crate::error::PlanError;
-use crate::spec::Unit;
 use locklab_host::clock;
+use locklab_workload::Unit;
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -43,7 +43,7 @@ pub(crate) fn band(
 ) -> Result<Vec<CellBand>, SimError> {
     let mut changed = vec![("as it stands".to_owned(), machine.clone())];
     changed.extend(variants::variants(machine));
-    let places = spec.places();
+    let places = spec.cells.places();
     let scenarios: Vec<Scenario> = changed
         .iter()
         .flat_map(|(_, machine)| places.iter().map(move |place| (machine, *place)))

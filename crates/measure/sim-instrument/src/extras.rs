@@ -54,7 +54,7 @@ impl Extras {
 
     /// Writes the trace of a run with the most threads.
     fn write_trace(&self, spec: &Spec, machine: &Machine, path: &Path) -> Result<(), Error> {
-        let Some(place) = spec.places().into_iter().max_by_key(|place| place[0]) else {
+        let Some(place) = spec.cells.places().into_iter().max_by_key(|place| place[0]) else {
             return Ok(());
         };
         let mut scenario = spec.scenario(machine, place, &spec.experiment, self.seed);

@@ -3,7 +3,7 @@
 use crate::extras::Extras;
 use crate::pool::Pool;
 use crate::score;
-use crate::spec::{Place, Spec};
+use crate::spec::Spec;
 use locklab_document::Document;
 use locklab_host::error::Error;
 use locklab_lab::experiment::{
@@ -14,10 +14,9 @@ use locklab_lab::matrix::{
     HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, OPS,
     STREAK_MAX, STREAK_MEAN, metrics, min_over_max,
 };
-use locklab_lab::workload::Work;
 use locklab_sim::band::draws;
-use locklab_sim::turns::Unit;
 use locklab_sim::{Machine, Origin, Outcome, run};
+use locklab_workload::{Place, Unit, Work};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -52,7 +51,7 @@ impl Simulated {
     ) -> Result<Self, String> {
         spec.check(&machine)?;
         Ok(Self {
-            places: spec.places(),
+            places: spec.cells.places(),
             spec,
             machine,
             workers,
@@ -83,7 +82,7 @@ impl Simulated {
         let cells = cells.into_iter().map(|number| {
             let place = &self.places[number];
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
-            let metrics = metrics(threads, spec.latency, Source::Simulation);
+            let metrics = metrics(threads, spec.cells.latency, Source::Simulation);
             let mut cell = Cell::new(spec.key(*place), metrics);
             cell.oversubscribed = spec.is_oversubscribed(machine, threads);
             cell
@@ -112,8 +111,8 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
 
 /// Facts about the model and its workload.
 pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
-    let workload = match spec.work {
-        Work::Units => match spec.unit {
+    let workload = match spec.cells.work {
+        Work::Units => match spec.cells.unit {
             Unit::Units => {
                 "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
                      units of about 15 cycles on Ice Lake"
@@ -133,7 +132,7 @@ pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
         ("Placement".into(), spec.placement(machine).name().into()),
         ("Run".into(), spec.length(machine)),
     ];
-    facts.extend(turns(spec.mix.words(&spec.locks)));
+    facts.extend(turns(spec.cells.words()));
     facts
 }
 
@@ -213,7 +212,7 @@ impl Instrument for Simulated {
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
         let both = pool(&self.pool)?.simulated(task(turn), &self.interrupt, Stopped::Fatal)?;
-        Ok(both.map(|outcome| sample(&outcome, self.spec.latency)))
+        Ok(both.map(|outcome| sample(&outcome, self.spec.cells.latency)))
     }
 
     fn finish(&mut self, report: &mut Document) -> Result<Option<String>, Error> {

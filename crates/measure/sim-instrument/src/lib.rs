@@ -20,4 +20,4 @@ pub use extras::Extras;
 pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
 pub use report::append;
-pub use spec::{Place, Spec, default_threads, with_vcpus};
+pub use spec::{Spec, default_threads, with_vcpus};

@@ -6,10 +6,9 @@ use locklab_document::number::count;
 use locklab_document::page::Page;
 use locklab_document::{Column, Document, Part, Section, Table, render};
 use locklab_lab::experiment::Labels;
-use locklab_lab::workload::Work;
 use locklab_sim::microbench::{Checked, check};
-use locklab_sim::turns::{Mix, Unit, mix};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
+use locklab_workload::Cells;
 use serde_json::{Value, json};
 
 /// The machines that come with Locklab, one after another.
@@ -110,21 +109,13 @@ pub fn side_by_side(
     );
     let mut rows = Vec::new();
     for (lock, here) in measured {
-        let spec = Spec {
-            baseline: (*lock).into(),
-            experiment: (*lock).into(),
-            threads: vec![threads as usize],
+        let cells = Cells {
+            threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
             critical: vec![critical],
             non_critical: vec![non_critical],
-            unit: Unit::Units,
-            locks: mix::one_lock(),
-            mix: Mix::default(),
-            work: Work::Units,
-            latency: false,
-            acquisitions: None,
-            physical: None,
-            placement: None,
+            ..Cells::default()
         };
+        let spec = Spec::new(lock, lock, cells);
         let simulated = run(&spec.scenario(machine, [threads, critical, non_critical, 1], lock, 1))
             .map_err(|e| format!("{lock} cannot be simulated: {e}"))?
             .ops_per_s;

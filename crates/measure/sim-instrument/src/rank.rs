@@ -6,7 +6,7 @@
 
 use crate::instrument::{caveats, facts, fingerprint, pool, sample};
 use crate::pool::Pool;
-use crate::spec::{Place, Spec};
+use crate::spec::Spec;
 use locklab_judge::fork_seed;
 use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -14,6 +14,7 @@ use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
+use locklab_workload::Place;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl Ranked {
     ) -> Result<Self, String> {
         spec.check(&machine)?;
         Ok(Self {
-            places: spec.places(),
+            places: spec.cells.places(),
             spec,
             question,
             machine,

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn questions(spec: &Spec, machine: &Machine) -> BTreeSet<Question> {
     // Of a cell only its threads matter, and a sweep has a hundred thousand cells.
     let by_threads: BTreeMap<u64, _> = spec
+        .cells
         .places()
         .into_iter()
         .map(|place| (place[0], place))

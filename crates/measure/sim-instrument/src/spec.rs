@@ -2,12 +2,12 @@
 //! carried out.
 
 use locklab_lab::experiment::Key;
-use locklab_lab::workload::Work;
-use locklab_sim::turns::{Mix, Unit, mix};
 use locklab_sim::{
     Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload, can_be_simulated,
 };
-use serde::{Deserialize, Serialize};
+use locklab_workload::{Cells, Place, Unit, Work, mix};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A run ends when half the 95 % interval of its rate is this fraction of it:
 /// less than the differences between pairs, since each has a machine and
@@ -26,25 +26,9 @@ pub struct Spec {
     pub baseline: String,
     /// Name of the experiment lock.
     pub experiment: String,
-    /// Numbers of threads; each has a (virtual) CPU of its own.
-    pub threads: Vec<usize>,
-    /// Lengths of the critical section.
-    pub critical: Vec<u64>,
-    /// Lengths of the non-critical section.
-    pub non_critical: Vec<u64>,
-    /// The unit of the lengths.
-    #[serde(default, skip_serializing_if = "Unit::is_units")]
-    pub unit: Unit,
-    /// Numbers of locks that are used at once.
-    #[serde(default = "mix::one_lock", skip_serializing_if = "mix::is_one_lock")]
-    pub locks: Vec<u32>,
-    /// What a turn does beyond its lengths.
-    #[serde(default, skip_serializing_if = "Mix::is_usual")]
-    pub mix: Mix,
-    /// The content of the critical section.
-    pub work: Work,
-    /// Whether acquisition latency is reported.
-    pub latency: bool,
+    /// What threads do; each has a (virtual) CPU of its own.
+    #[serde(flatten, serialize_with = "as_stored")]
+    pub cells: Cells,
     /// Acquisitions of one run, all threads; `None` for as many as the
     /// precision requires.
     pub acquisitions: Option<u64>,
@@ -57,9 +41,15 @@ pub struct Spec {
     pub physical: Option<usize>,
 }
 
-/// A cell of the matrix: threads, critical and non-critical length, number of
-/// locks.
-pub type Place = [u64; 4];
+/// The cells as stores have them, where the usual unit of a simulated matrix was
+/// never written.
+fn as_stored<S: Serializer>(cells: &Cells, to: S) -> Result<S::Ok, S::Error> {
+    let mut fields = serde_json::to_value(cells).map_err(S::Error::custom)?;
+    if let (true, Some(fields)) = (cells.unit.is_units(), fields.as_object_mut()) {
+        fields.remove("unit");
+    }
+    fields.serialize(to)
+}
 
 /// A virtual machine with this many virtual CPUs, if requested; otherwise
 /// the machine unchanged.
@@ -88,6 +78,19 @@ pub fn default_threads(machine: &Machine) -> Vec<usize> {
 }
 
 impl Spec {
+    /// Two locks, everything else as in the command's defaults.
+    #[must_use]
+    pub fn new(baseline: &str, experiment: &str, cells: Cells) -> Self {
+        Self {
+            baseline: baseline.into(),
+            experiment: experiment.into(),
+            cells,
+            acquisitions: None,
+            placement: None,
+            physical: None,
+        }
+    }
+
     /// Checks that `machine` can run it.
     ///
     /// # Errors
@@ -105,7 +108,7 @@ impl Spec {
         }
         self.check_mix(machine)?;
         let cpus = machine.cpus();
-        if let Some(more) = self.threads.iter().find(|threads| **threads > cpus) {
+        if let Some(more) = self.cells.threads.iter().find(|threads| **threads > cpus) {
             return Err(format!(
                 "{more} threads on {}, which has {cpus} CPUs: a simulated thread has a CPU of its \
                  own",
@@ -130,8 +133,8 @@ impl Spec {
 
     /// Whether what a turn does makes sense.
     fn check_mix(&self, machine: &Machine) -> Result<(), String> {
-        self.mix.check(&self.locks).map_err(|e| e.to_string())?;
-        if self.work == Work::Fstat {
+        self.cells.check().map_err(|e| e.to_string())?;
+        if self.cells.work == Work::Fstat {
             return match self.is_plain() {
                 true => Ok(()),
                 false => Err(
@@ -142,21 +145,21 @@ impl Spec {
                 ),
             };
         }
-        self.critical.iter().try_for_each(|&length| {
+        self.cells.critical.iter().try_for_each(|&length| {
             let units = self.units(length, machine);
-            let fits = self.mix.check_fits(units, length, self.unit);
+            let fits = self.cells.mix.check_fits(units, length, self.cells.unit);
             fits.map_err(|e| e.to_string())
         })
     }
 
     /// Whether it is the matrix of the kernel benchmark, and nothing else.
     fn is_plain(&self) -> bool {
-        self.unit.is_units() && mix::is_one_lock(&self.locks) && self.mix.is_usual()
+        self.cells.unit.is_units() && self.cells.is_usual()
     }
 
     /// The units of a section of this length.
     fn units(&self, length: u64, machine: &Machine) -> u64 {
-        match self.unit {
+        match self.cells.unit {
             Unit::Units => length.saturating_add(1),
             Unit::Nanoseconds => {
                 let cycles = length as f64 * machine.get("core.clock_ghz");
@@ -165,28 +168,12 @@ impl Spec {
         }
     }
 
-    /// The cells in the order of the report.
-    #[must_use]
-    pub fn places(&self) -> Vec<Place> {
-        let mut places = Vec::new();
-        for &locks in &self.locks {
-            for &non_critical in &self.non_critical {
-                for &threads in &self.threads {
-                    for &critical in &self.critical {
-                        places.push([threads as u64, critical, non_critical, locks.into()]);
-                    }
-                }
-            }
-        }
-        places
-    }
-
     /// The key of a cell, which has an axis for the locks where that is asked.
     #[must_use]
     pub fn key(&self, [threads, critical, non_critical, locks]: Place) -> Key {
         let threads = usize::try_from(threads).unwrap_or(usize::MAX);
         let key = Key::point(threads, critical, non_critical);
-        match mix::is_one_lock(&self.locks) {
+        match mix::is_one_lock(&self.cells.locks) {
             true => key,
             false => key.at_once(u32::try_from(locks).unwrap_or(u32::MAX)),
         }
@@ -225,7 +212,7 @@ impl Spec {
     #[must_use]
     pub fn length(&self, machine: &Machine) -> String {
         let mut parts: Vec<String> = Vec::new();
-        for &threads in &self.threads {
+        for &threads in &self.cells.threads {
             let part = match self.stop(machine, threads) {
                 Stop::Milliseconds(ms) => format!("{ms} ms of simulated time (time slices)"),
                 Stop::Precise { half_width, .. } => format!(
@@ -252,7 +239,7 @@ impl Spec {
         seed: u64,
     ) -> Scenario {
         let length = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let workload = match self.work {
+        let workload = match self.cells.work {
             Work::Units if self.is_plain() => Workload::Matrix {
                 critical: length(critical),
                 non_critical: length(non_critical),
@@ -261,7 +248,7 @@ impl Spec {
                 critical: self.units(critical, machine),
                 non_critical: self.units(non_critical, machine),
                 locks: length(locks),
-                mix: self.mix,
+                mix: self.cells.mix,
             }),
             Work::Fstat => Workload::Fstat(Fstat::default()),
         };

@@ -6,10 +6,9 @@ use locklab_lab::experiment::Design;
 use locklab_lab::instrument::Instrument;
 use locklab_lab::ranking::{Question, Subject};
 use locklab_lab::store::hash_of;
-use locklab_lab::workload::Work;
 use locklab_sim::Machine;
-use locklab_sim::turns::{Distribution, Mix, Unit};
 use locklab_sim_instrument::{Ranked, Simulated, Spec};
+use locklab_workload::{Cells, Distribution, Mix};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,24 +20,22 @@ fn key(instrument: &dyn Instrument, pairs: u32) -> String {
 }
 
 fn spec() -> Spec {
-    Spec {
-        baseline: "ticket".into(),
-        experiment: "mcs".into(),
+    let cells = Cells {
         threads: vec![1, 4],
         critical: vec![2],
         non_critical: vec![8],
-        unit: Unit::Units,
         locks: vec![1, 2],
         mix: Mix {
             lines: 2,
             distribution: Distribution::Bursty,
             ..Mix::default()
         },
-        work: Work::Units,
         latency: true,
+        ..Cells::default()
+    };
+    Spec {
         acquisitions: Some(200),
-        placement: None,
-        physical: None,
+        ..Spec::new("ticket", "mcs", cells)
     }
 }
 
@@ -68,11 +65,14 @@ fn a_simulated_ranking_has_the_key_that_it_had() {
         ..Question::default()
     };
     let spec = Spec {
-        threads: vec![4],
-        critical: vec![1],
-        non_critical: vec![32],
-        locks: vec![1],
-        mix: Mix::default(),
+        cells: Cells {
+            threads: vec![4],
+            critical: vec![1],
+            non_critical: vec![32],
+            locks: vec![1],
+            mix: Mix::default(),
+            ..spec().cells
+        },
         ..spec()
     };
     let machine = Machine::named("flat-16").unwrap();

@@ -7,9 +7,11 @@
 //! may be made while a run is measured: they are [`turns`](turns::turns), made
 //! before.
 
+mod cells;
 pub mod mix;
 pub mod turns;
 
+pub use cells::{Cells, MOST_THREADS, Place, Work};
 pub use locklab_judge::fork_seed;
 pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, MixError, Unit, UnknownWord};
 pub use turns::{TURNS, Turn, turns};

@@ -7,7 +7,8 @@ use crate::error::Error;
 use locklab_lab::file;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::Percent;
-use locklab_lab::workload::{Work, WorkloadSettings};
+use locklab_lab::workload::WorkloadSettings;
+use locklab_workload::{Cells, Work};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +116,21 @@ pub struct WorkloadFile {
     pub turns: WorkloadSettings,
 }
 
+impl WorkloadFile {
+    /// Its cells with these numbers of threads.
+    #[must_use]
+    pub fn cells(&self, threads: Vec<usize>) -> Cells {
+        self.turns.cells(Cells {
+            threads,
+            critical: self.critical.clone(),
+            non_critical: self.non_critical.clone(),
+            work: self.work,
+            latency: self.latency,
+            ..Cells::default()
+        })
+    }
+}
+
 /// A number of threads, absolute or as a part of the machine's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -178,7 +194,7 @@ pub(crate) struct Place<'a> {
     pub(crate) baseline: &'a str,
     pub(crate) experiment: &'a str,
     pub(crate) work: Work,
-    pub(crate) place: locklab_sim_instrument::Place,
+    pub(crate) place: locklab_workload::Place,
 }
 
 impl Exclusion {
@@ -299,8 +315,9 @@ impl SweepFile {
                     number + 1
                 )));
             }
-            let mix = workload.turns.mix();
-            mix.check(&workload.turns.locks())
+            workload
+                .cells(Vec::new())
+                .check()
                 .map_err(|why| Error::File(why.to_string()))?;
             if workload.threads.contains(&Threads::Number(0)) {
                 return Err(Error::File(

@@ -212,14 +212,7 @@ fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, Error> {
 fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec {
     let asked = &file.workloads[workload];
     Spec {
-        threads: threads(&asked.threads, cpus),
-        critical: asked.critical.clone(),
-        non_critical: asked.non_critical.clone(),
-        unit: asked.turns.unit(),
-        locks: asked.turns.locks(),
-        mix: asked.turns.mix(),
-        work: asked.work,
-        latency: asked.latency,
+        cells: asked.cells(threads(&asked.threads, cpus)),
         time: Duration::from_secs(file.native.time.unwrap_or(60).into()),
         ..Spec::new(&pair.baseline, &pair.experiment)
     }

@@ -11,10 +11,10 @@
 
 use crate::error::Error;
 use crate::file::{Place, SweepFile};
-use locklab_lab::workload::Work;
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
-use locklab_sim_instrument::{Place as CellPlace, Spec};
+use locklab_sim_instrument::Spec;
+use locklab_workload::{Place as CellPlace, Work};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Plan {
                 let spec = self.spec(&block, &self.pairs[0]);
                 spec.check(machine)
                     .map_err(|e| Error::File(format!("workload {}: {e}", workload + 1)))?;
-                block.places = spec.places();
+                block.places = spec.cells.places();
                 for (cell, place) in block.places.iter().enumerate() {
                     let pairs = allowed(
                         &self.file,
@@ -242,19 +242,13 @@ impl Plan {
     pub fn spec(&self, block: &Block, pair: &LockPair) -> Spec {
         let workload = &self.file.workloads[block.workload];
         Spec {
-            baseline: pair.baseline.clone(),
-            experiment: pair.experiment.clone(),
-            threads: block.threads.clone(),
-            critical: workload.critical.clone(),
-            non_critical: workload.non_critical.clone(),
-            unit: workload.turns.unit(),
-            locks: workload.turns.locks(),
-            mix: workload.turns.mix(),
-            work: workload.work,
-            latency: workload.latency,
             acquisitions: workload.acquisitions,
             physical: workload.physical,
-            placement: None,
+            ..Spec::new(
+                &pair.baseline,
+                &pair.experiment,
+                workload.cells(block.threads.clone()),
+            )
         }
     }
 

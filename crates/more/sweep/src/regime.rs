@@ -1,8 +1,8 @@
 //! Regimes of contention: the cells of one regime are summarised together.
 
 use crate::plan::{Block, Plan};
-use locklab_lab::workload::Work;
 use locklab_sim::{Fstat, Machine};
+use locklab_workload::Work;
 use serde::Serialize;
 
 /// A regime of contention, from none to the most.
@@ -52,7 +52,7 @@ impl Regime {
 
     /// The regime of one cell of a plan.
     #[must_use]
-    pub(crate) fn of(plan: &Plan, block: &Block, place: locklab_sim_instrument::Place) -> Self {
+    pub(crate) fn of(plan: &Plan, block: &Block, place: locklab_workload::Place) -> Self {
         let machine = &plan.machines[block.machine];
         let workload = &plan.file.workloads[block.workload];
         let [threads, critical, non_critical, locks] = place;

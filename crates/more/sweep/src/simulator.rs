@@ -80,7 +80,7 @@ impl<'a> Simulator<'a> {
         let scenario = spec.scenario(machine, block.places[run.cell], lock, seed);
         match locklab_sim::run(&scenario) {
             Ok(outcome) => {
-                let mut sample = sample(&outcome, spec.latency);
+                let mut sample = sample(&outcome, spec.cells.latency);
                 // No reader of a sweep needs these up to 288 numbers.
                 sample.detail["ops_by_thread"] = json!([]);
                 sample

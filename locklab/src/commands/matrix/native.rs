@@ -62,21 +62,13 @@ pub(super) fn comparison<'a>(
 /// The specification of the settings, with the defaults of a machine of `cpus`
 /// CPUs.
 fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error> {
-    let MatrixSettings { cells, here, .. } = settings;
-    let (critical, non_critical) = cells.lengths()?;
+    let here = &settings.here;
     let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
     let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
     Ok(Spec {
-        threads: cells.threads().unwrap_or_else(|| default_threads(cpus)),
-        critical,
-        non_critical,
-        unit: settings.turns.unit(),
-        locks: settings.turns.locks(),
-        mix: settings.turns.mix(),
-        work: cells.workload.unwrap_or_default(),
+        cells: settings.cells(|| default_threads(cpus))?,
         pin,
         processes: here.processes,
-        latency: cells.latency,
         slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
         layout: here.layout,
         time: Duration::from_secs(here.time.unwrap_or(60).into()),
@@ -102,10 +94,13 @@ mod tests {
     #[test]
     fn lists_lose_their_repetitions() {
         let spec = spec_of("ticket mcs --threads 2,1,2 --critical 3,3", 2);
-        assert_eq!((spec.threads, spec.critical), (vec![2, 1], vec![3]));
+        assert_eq!(
+            (spec.cells.threads, spec.cells.critical),
+            (vec![2, 1], vec![3])
+        );
         let spec = spec_of("ticket mcs --pin 1,0 --unit ns", 8);
         assert_eq!(spec.pin, Some(vec![1, 0]));
-        assert_eq!(spec.threads, [1, 2]);
-        assert_eq!(spec.unit, locklab_workload::Unit::Nanoseconds);
+        assert_eq!(spec.cells.threads, [1, 2]);
+        assert_eq!(spec.cells.unit, locklab_workload::Unit::Nanoseconds);
     }
 }

@@ -2,12 +2,12 @@
 //! keys of a file of kind `matrix`.
 
 use crate::arguments::OwnLockArgs;
-use crate::arguments::locks::{ModelledSettings, NOT_MODELLED, NativeSettings, Threads, distinct};
+use crate::arguments::locks::{ModelledSettings, NOT_MODELLED, NativeSettings};
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_lab::list::Numbers;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_lab::workload::{Work, WorkloadSettings};
+use locklab_lab::workload::CellSettings;
+use locklab_workload::{Cells, Work};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,9 +31,9 @@ pub struct MatrixSettings {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) cells: CellSettings,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) turns: WorkloadSettings,
+    /// Content of the critical section [default: units]
+    #[arg(long, value_enum, help_heading = "Cells")]
+    pub workload: Option<Work>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) here: NativeSettings,
@@ -55,28 +55,6 @@ pub enum Kind {
     /// Locks.
     #[default]
     Matrix,
-}
-
-/// The cells of a matrix, and what runs in them.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
-#[command(next_help_heading = "Cells")]
-#[serde(default)]
-pub(crate) struct CellSettings {
-    /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all]
-    #[arg(long, value_name = "LIST")]
-    pub threads: Option<Threads>,
-    /// Lengths of the critical section [default: 0,1,2,4..128]
-    #[arg(long, value_name = "LIST")]
-    pub critical: Option<Numbers>,
-    /// Lengths of the non-critical section [default: 1,32; with fstat 0]
-    #[arg(long, value_name = "LIST")]
-    pub non_critical: Option<Numbers>,
-    /// Content of the critical section [default: units]
-    #[arg(long, value_enum)]
-    pub workload: Option<Work>,
-    /// Measure the latency of each acquisition too, in separate slices
-    #[arg(long)]
-    pub latency: bool,
 }
 
 /// What a matrix shows besides, on a simulated machine.
@@ -101,6 +79,25 @@ impl MatrixSettings {
         }
     }
 
+    /// The cells, with these numbers of threads if none were given.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a length is given for a workload that has none.
+    pub(super) fn cells(&self, threads: impl FnOnce() -> Vec<usize>) -> Result<Cells, Error> {
+        let work = self.workload.unwrap_or_default();
+        let lengths: [&[u64]; 2] = match work {
+            Work::Fstat if self.cells.critical.is_some() => {
+                return Err(Error::Usage(
+                    "an fstat has no length; leave out --critical, or use --workload units".into(),
+                ));
+            }
+            Work::Fstat => [&[0], &[0]],
+            // The lengths of the kernel benchmark of the virt-spin report.
+            Work::Units => [&[0, 1, 2, 4, 8, 16, 32, 64, 128], &[1, 32]],
+        };
+        Ok(self.cells.cells(work, threads, lengths))
+    }
+
     /// As [`ModelledSettings::machine`], with what a matrix shows besides.
     pub(super) fn machine(&self) -> Result<Option<&str>, Error> {
         let machine = self.modelled.machine(&self.here)?;
@@ -108,34 +105,6 @@ impl MatrixSettings {
             refuse(&self.extras, NOT_MODELLED)?;
         }
         Ok(machine)
-    }
-}
-
-impl CellSettings {
-    /// Lengths of the critical and of the non-critical section.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if a length is given for a workload that has none.
-    pub(super) fn lengths(&self) -> Result<(Vec<u64>, Vec<u64>), Error> {
-        let of = |given: &Option<Numbers>, default: &[u64]| {
-            distinct(given.as_ref().map_or(default, |list| &list.0))
-        };
-        match self.workload.unwrap_or_default() {
-            Work::Fstat if self.critical.is_some() => Err(Error::Usage(
-                "an fstat has no length; leave out --critical, or use --workload units".into(),
-            )),
-            Work::Fstat => Ok((vec![0], of(&self.non_critical, &[0]))),
-            // The lengths of the kernel benchmark of the virt-spin report.
-            Work::Units => Ok((
-                of(&self.critical, &[0, 1, 2, 4, 8, 16, 32, 64, 128]),
-                of(&self.non_critical, &[1, 32]),
-            )),
-        }
-    }
-
-    /// The numbers of threads, if they were given.
-    pub(super) fn threads(&self) -> Option<Vec<usize>> {
-        self.threads.as_ref().map(Threads::distinct)
     }
 }
 
@@ -152,7 +121,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(settings.experiment(false), "mcs");
-        assert_eq!(settings.cells.threads(), Some(vec![1, 8]));
+        assert_eq!(settings.cells(Vec::new).unwrap().threads, [1, 8]);
         assert_eq!(settings.design.pairs, Some(8));
         assert_eq!(settings.modelled.acquisitions, Some(500));
         assert_eq!(settings.machine().unwrap(), Some("flat-16"));

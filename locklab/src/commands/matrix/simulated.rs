@@ -57,28 +57,20 @@ pub(super) fn comparison<'a>(
 }
 
 fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, Error> {
-    let MatrixSettings {
-        cells, modelled, ..
-    } = settings;
-    let (critical, non_critical) = cells.lengths()?;
-    let threads = match (cells.threads(), modelled.vcpus) {
-        (Some(threads), _) => threads,
-        (None, Some(vcpus)) => vec![vcpus],
-        (None, None) => default_threads(machine),
+    let modelled = &settings.modelled;
+    let threads = || {
+        modelled
+            .vcpus
+            .map_or_else(|| default_threads(machine), |n| vec![n])
     };
     Ok(Spec {
-        baseline: settings.baseline.clone(),
-        experiment: settings.experiment(aa).to_owned(),
-        threads,
-        critical,
-        non_critical,
-        unit: settings.turns.unit(),
-        locks: settings.turns.locks(),
-        mix: settings.turns.mix(),
-        work: cells.workload.unwrap_or_default(),
-        latency: cells.latency,
         acquisitions: modelled.acquisitions,
         placement: modelled.placement,
         physical: modelled.physical,
+        ..Spec::new(
+            &settings.baseline,
+            settings.experiment(aa),
+            settings.cells(threads)?,
+        )
     })
 }

@@ -1,12 +1,12 @@
 //! What `locklab rank` is asked: its options. Nothing is run here.
 
 use super::needs::Need;
-use crate::arguments::locks::{ModelledSettings, NativeSettings, Threads, distinct};
+use crate::arguments::locks::{ModelledSettings, NativeSettings};
 use crate::arguments::{ComparingArgs, OwnLockArgs};
 use clap::Args;
-use locklab_lab::list::Numbers;
 use locklab_lab::settings::DesignSettings;
-use locklab_lab::workload::WorkloadSettings;
+use locklab_lab::workload::CellSettings;
+use locklab_workload::{Cells, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -43,28 +43,14 @@ pub struct RankSettings {
     /// The lock that is in use today: the report says whether to keep it
     #[arg(long, value_name = "LOCK")]
     pub against: Option<String>,
-    /// Numbers of threads, such as 1,2,4..64 [default: as in a matrix]
-    #[arg(long, value_name = "LIST")]
-    pub threads: Option<Threads>,
     /// Replay the program in this recording of 'locklab record': the work of each
     /// thread, under its locks and between them; --threads changes how many
     /// threads do that work [default: as recorded]
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Lengths of the critical section [default: 1]
-    #[arg(long, value_name = "LIST")]
-    pub critical: Option<Numbers>,
-    /// Lengths of the non-critical section [default: 32]
-    #[arg(long, value_name = "LIST")]
-    pub non_critical: Option<Numbers>,
-    /// Measure the latency of each acquisition too, in separate slices; a
-    /// simulation always has it
-    #[arg(long)]
-    #[serde(default)]
-    pub latency: bool,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) turns: WorkloadSettings,
+    pub(crate) cells: CellSettings,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) design: DesignSettings,
@@ -88,7 +74,9 @@ pub enum Kind {
     Rank,
 }
 
-/// The lengths to rank at.
-pub(super) fn lengths(given: &Option<Numbers>, default: u64) -> Vec<u64> {
-    distinct(given.as_ref().map_or(&[default][..], |list| &list.0))
+impl RankSettings {
+    /// The points to rank at, with these numbers of threads if none were given.
+    pub(super) fn cells(&self, threads: impl FnOnce() -> Vec<usize>) -> Cells {
+        self.cells.cells(Work::Units, threads, [&[1], &[32]])
+    }
 }

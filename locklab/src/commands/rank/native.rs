@@ -1,6 +1,6 @@
 //! `locklab rank` on this machine: all locks of a point share a block.
 
-use super::arguments::{RankSettings, lengths};
+use super::arguments::RankSettings;
 use super::locks::{Place, question};
 use super::replayed;
 use crate::arguments::{Common, ComparingArgs};
@@ -32,13 +32,13 @@ pub(super) fn comparison<'a>(
     let replay = match &args.trace {
         Some(file) => {
             let replay = replayed::replay(file)?;
-            spec.threads = replayed::workers(args, &replay)?;
+            spec.cells.threads = replayed::workers(args, &replay)?;
             Some(replay)
         }
         None => None,
     };
     let place = Place {
-        threads: spec.threads.iter().copied().max().unwrap_or(1),
+        threads: spec.cells.most_threads(),
         works: &|subject| match (spec.processes, subject.info.shared_memory) {
             (true, false) => Err("it does not work between processes".into()),
             _ => Ok(()),
@@ -75,18 +75,9 @@ fn spec(args: &RankSettings, cpus: usize) -> Spec {
     let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
     let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
     Spec {
-        threads: match &args.threads {
-            Some(threads) => threads.distinct(),
-            None => default_threads(cpus),
-        },
-        critical: lengths(&args.critical, 1),
-        non_critical: lengths(&args.non_critical, 32),
-        unit: args.turns.unit(),
-        locks: args.turns.locks(),
-        mix: args.turns.mix(),
+        cells: args.cells(|| default_threads(cpus)),
         pin,
         processes: here.processes,
-        latency: args.latency,
         slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
         layout: here.layout,
         ..Spec::new("", "")

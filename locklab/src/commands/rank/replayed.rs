@@ -20,13 +20,13 @@ pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Er
         )));
     }
     let lengths = [
-        ("--critical", args.critical.is_some()),
-        ("--non-critical", args.non_critical.is_some()),
+        ("--critical", args.cells.critical.is_some()),
+        ("--non-critical", args.cells.non_critical.is_some()),
     ];
     if let Some((option, _)) = lengths.iter().find(|(_, given)| *given) {
         return Err(Error::Usage(format!("{option} {WHY}")));
     }
-    Ok(refuse(&args.turns, WHY)?)
+    Ok(refuse(&args.cells.turns, WHY)?)
 }
 
 /// The program of the recording in `file`.
@@ -44,7 +44,7 @@ pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
 
 /// The numbers of workers for the numbers of threads that were asked for.
 pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>, Error> {
-    let asked = match &args.threads {
+    let asked = match &args.cells.threads {
         Some(threads) => threads.distinct().into_iter().map(Some).collect(),
         None => vec![None],
     };

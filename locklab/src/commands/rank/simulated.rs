@@ -1,7 +1,7 @@
 //! `locklab rank --on MACHINE`: the machines drawn from the band are the
 //! blocks.
 
-use super::arguments::{RankSettings, lengths};
+use super::arguments::RankSettings;
 use super::locks::{Place, question};
 use crate::arguments::locks::workers;
 use crate::arguments::{Common, ComparingArgs};
@@ -11,9 +11,9 @@ use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::ranking::Question;
-use locklab_lab::workload::Work;
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_sim_instrument::{Ranked, Spec, default_threads, with_vcpus};
+use locklab_workload::Cells;
 use std::sync::Arc;
 
 /// The default number of blocks: with fewer, nothing can be shown of fifty
@@ -35,13 +35,14 @@ pub(super) fn comparison<'a>(
         .map_err(|e| e.to_string())
         .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
         .map_err(Error::Usage)?;
-    let threads = match (&args.threads, args.modelled.vcpus) {
-        (Some(threads), _) => threads.distinct(),
-        (None, Some(vcpus)) => vec![vcpus],
-        (None, None) => default_threads(&machine),
+    let vcpus = args.modelled.vcpus;
+    let threads = || vcpus.map_or_else(|| default_threads(&machine), |n| vec![n]);
+    let cells = Cells {
+        latency: true,
+        ..args.cells(threads)
     };
     let place = Place {
-        threads: threads.iter().copied().max().unwrap_or(1),
+        threads: cells.most_threads(),
         works: &|subject| match can_be_simulated(subject.info.name) {
             true => Ok(()),
             false => Err("it cannot be simulated".into()),
@@ -49,7 +50,7 @@ pub(super) fn comparison<'a>(
     };
     let question = question(args, comparing.aa, &place)?;
     let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
-    let spec = spec(args, threads, &question);
+    let spec = spec(args, cells, &question);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));
     let instrument = Ranked::new(spec, question, machine, seed, workers(), stop);
@@ -62,21 +63,12 @@ pub(super) fn comparison<'a>(
     })
 }
 
-fn spec(args: &RankSettings, threads: Vec<usize>, question: &Question) -> Spec {
-    let lock = |i: usize| question.subjects[i].lock.clone();
+fn spec(args: &RankSettings, cells: Cells, question: &Question) -> Spec {
+    let lock = |i: usize| question.subjects[i].lock.as_str();
     Spec {
-        baseline: lock(0),
-        experiment: lock(1),
-        threads,
-        critical: lengths(&args.critical, 1),
-        non_critical: lengths(&args.non_critical, 32),
-        unit: args.turns.unit(),
-        locks: args.turns.locks(),
-        mix: args.turns.mix(),
-        work: Work::Units,
-        latency: true,
         acquisitions: args.modelled.acquisitions,
         placement: args.modelled.placement,
         physical: args.modelled.physical,
+        ..Spec::new(lock(0), lock(1), cells)
     }
 }

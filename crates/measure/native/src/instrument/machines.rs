@@ -19,6 +19,7 @@ use locklab_judge::{Verdict, fork_seed};
 use locklab_lab::experiment::Invalid;
 use locklab_lab::runner::run_unrecorded;
 use locklab_lab::verdicts::judge;
+use locklab_workload::Cells;
 
 const MS: u64 = 1_000_000;
 
@@ -231,8 +232,11 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
         speeds: Vec::new(),
     };
     let spec = Spec {
-        critical: vec![0, 8, 128],
-        non_critical: vec![1, 32],
+        cells: Cells {
+            critical: vec![0, 8, 128],
+            non_critical: vec![1, 32],
+            ..Cells::default()
+        },
         time: Duration::from_secs(seconds),
         ..Spec::new("ticket", "ticket")
     };

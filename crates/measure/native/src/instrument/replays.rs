@@ -7,6 +7,7 @@ use crate::replay::Replay;
 use crate::spec::Spec;
 use locklab_lab::experiment::Order;
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
+use locklab_workload::Cells;
 
 const LOCK: Lock = Lock {
     image: 0,
@@ -168,10 +169,13 @@ fn replays_keep_the_increments_of_all_locks() {
         ("phase-fair", 6, false),
     ] {
         let spec = Spec {
-            threads: vec![workers],
+            cells: Cells {
+                threads: vec![workers],
+                latency,
+                ..Cells::default()
+            },
             slice: Some(Duration::from_millis(2)),
             time: Duration::from_millis(50),
-            latency,
             ..Spec::new("ticket", "tas")
         };
         let replay = Replay::new(program(), "a.trace").unwrap();

@@ -2,12 +2,12 @@
 //! here says how fast anything is.
 
 use super::*;
-use crate::spec::{Spec, Unit};
+use crate::spec::Spec;
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
 use locklab_lab::matrix::{LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS};
 use locklab_locks::{NativePlatform, RawLock};
-use locklab_workload::{Choice, Distribution, Mix};
+use locklab_workload::{Cells, Choice, Distribution, Mix, Unit};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn design() -> Design {
@@ -23,7 +23,10 @@ fn design() -> Design {
 /// Short slices of one cell.
 fn short(threads: usize) -> Spec {
     Spec {
-        threads: vec![threads],
+        cells: Cells {
+            threads: vec![threads],
+            ..Cells::default()
+        },
         slice: Some(Duration::from_micros(200)),
         time: Duration::from_millis(50),
         ..Spec::new("ticket", "tas")
@@ -89,8 +92,11 @@ fn processes_run_every_lock_that_can() {
         }
         let code = crate::subject::code(subject.info.name).unwrap();
         let spec = Spec {
+            cells: Cells {
+                latency: true,
+                ..short(2).cells
+            },
             processes: true,
-            latency: true,
             ..short(2)
         };
         for sample in block_of([code, code], spec, false).unwrap() {
@@ -108,9 +114,12 @@ fn processes_run_every_lock_that_can() {
 fn latency_and_fstat_are_measured() {
     let code = crate::subject::code("tas").unwrap();
     let spec = Spec {
-        work: locklab_lab::workload::Work::Fstat,
-        critical: vec![0],
-        latency: true,
+        cells: Cells {
+            work: locklab_workload::Work::Fstat,
+            critical: vec![0],
+            latency: true,
+            ..short(1).cells
+        },
         ..short(1)
     };
     // Tried again where a loaded machine voids the block.
@@ -182,9 +191,12 @@ fn a_lock_that_does_not_exclude_is_found_out() {
     ];
     // No units: they would race.
     let spec = Spec {
-        unit: crate::Unit::Nanoseconds,
-        critical: vec![0],
-        non_critical: vec![0],
+        cells: Cells {
+            unit: Unit::Nanoseconds,
+            critical: vec![0],
+            non_critical: vec![0],
+            ..short(4).cells
+        },
         ..short(4)
     };
     let found = (0..50).any(|_| {
@@ -270,11 +282,14 @@ fn a_writer_beside_a_reader_is_found_out() {
         LockCode::of::<Careless>(),
     ];
     let spec = Spec {
-        critical: vec![200],
-        mix: Mix {
-            reads: 50,
-            lines: 4,
-            ..Mix::default()
+        cells: Cells {
+            critical: vec![200],
+            mix: Mix {
+                reads: 50,
+                lines: 4,
+                ..Mix::default()
+            },
+            ..short(2).cells
         },
         ..short(2)
     };
@@ -303,10 +318,13 @@ fn turns_of_every_mix_keep_the_increments_of_all_locks() {
     ] {
         let code = crate::subject::code(lock).unwrap();
         let spec = Spec {
-            critical: vec![4],
-            locks: vec![5],
-            mix,
-            latency,
+            cells: Cells {
+                critical: vec![4],
+                locks: vec![5],
+                mix,
+                latency,
+                ..short(2).cells
+            },
             processes,
             ..short(2)
         };
@@ -387,18 +405,21 @@ fn the_texts_of_which_keys_are_made_are_those_of_version_0_2() {
         r#"{"baseline":"ticket","lengths":["units","units"],"machine":null,"set-up":[null,false,false],"slice":[null,null]}"#
     );
     let other = Spec {
-        locks: vec![2],
-        mix: Mix {
-            reads: 10,
-            choice: Choice::Zipf,
-            ..Mix::default()
+        cells: Cells {
+            locks: vec![2],
+            mix: Mix {
+                reads: 10,
+                choice: Choice::Zipf,
+                ..Mix::default()
+            },
+            unit: Unit::Nanoseconds,
+            critical: vec![100],
+            non_critical: vec![100],
+            latency: true,
+            ..usual.cells
         },
-        unit: Unit::Nanoseconds,
-        critical: vec![100],
-        non_critical: vec![100],
         trace: Some("program.trace".into()),
         slice: Some(Duration::from_micros(900)),
-        latency: true,
         ..usual
     };
     let [spec, bias] = of(other.clone());

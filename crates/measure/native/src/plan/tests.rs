@@ -1,8 +1,7 @@
 //! Plans: their cells, their times, and what cannot run.
 
 use super::*;
-use crate::spec::Unit;
-use locklab_workload::Distribution;
+use locklab_workload::{Distribution, Unit};
 
 fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
     let topology = Topology {
@@ -16,8 +15,11 @@ fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
         cycle_ns: 0.25,
     };
     let mut spec = Spec {
-        threads: vec![1, 4],
-        critical: vec![0, 2],
+        cells: Cells {
+            threads: vec![1, 4],
+            critical: vec![0, 2],
+            ..Cells::default()
+        },
         ..Spec::new("ticket", "mcs")
     };
     change(&mut spec);
@@ -46,8 +48,8 @@ fn a_plan_has_every_cell_in_the_order_of_the_report() {
 #[test]
 fn each_number_of_locks_has_cells_of_its_own() {
     let plan = plan(|spec| {
-        spec.locks = vec![1, 8];
-        spec.critical = vec![0];
+        spec.cells.locks = vec![1, 8];
+        spec.cells.critical = vec![0];
     })
     .unwrap();
     let keys: Vec<String> = plan
@@ -69,7 +71,7 @@ fn each_number_of_locks_has_cells_of_its_own() {
 #[test]
 fn the_time_asked_for_is_shared_out_and_kept() {
     let plan = plan(|spec| {
-        spec.threads = vec![1, 2, 4];
+        spec.cells.threads = vec![1, 2, 4];
         spec.time = Duration::from_secs(20);
     })
     .unwrap();
@@ -110,35 +112,35 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     );
     refused(|s| s.layout = Some(99), "--layout 0 to 7");
     refused(
-        |s| s.critical = vec![u64::MAX],
+        |s| s.cells.critical = vec![u64::MAX],
         "more than a machine can count",
     );
-    refused(|s| s.critical = vec![u64::MAX - 1], "years");
+    refused(|s| s.cells.critical = vec![u64::MAX - 1], "years");
     refused(
-        |s| s.non_critical = vec![1 << 40],
+        |s| s.cells.non_critical = vec![1 << 40],
         "one turn of 1 thread takes",
     );
     refused(
         |s| {
-            s.unit = Unit::Nanoseconds;
-            s.critical = vec![u64::MAX];
+            s.cells.unit = Unit::Nanoseconds;
+            s.cells.critical = vec![u64::MAX];
         },
         "years",
     );
-    refused(|s| s.mix.lines = 4, "length 0 touches, which is 1");
-    refused(|s| s.mix.reads = 101, "--reads 0 to 100");
-    refused(|s| s.locks = vec![2, 1000], "--locks 1 to 256");
+    refused(|s| s.cells.mix.lines = 4, "length 0 touches, which is 1");
+    refused(|s| s.cells.mix.reads = 101, "--reads 0 to 100");
+    refused(|s| s.cells.locks = vec![2, 1000], "--locks 1 to 256");
     refused(
         |s| {
-            s.work = Work::Fstat;
-            s.mix.reads = 5;
+            s.cells.work = Work::Fstat;
+            s.cells.mix.reads = 5;
         },
         "an fstat touches no lines",
     );
     refused(
         |s| {
-            s.mix.distribution = Distribution::Bursty;
-            s.non_critical = vec![500_000];
+            s.cells.mix.distribution = Distribution::Bursty;
+            s.cells.non_critical = vec![500_000];
         },
         "one turn of",
     );
@@ -152,7 +154,7 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     refused(
         |s| {
             s.baseline = "mplock-ticket".into();
-            s.threads = vec![600];
+            s.cells.threads = vec![600];
         },
         "at most 512 threads",
     );

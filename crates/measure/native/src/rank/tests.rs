@@ -6,6 +6,7 @@ use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order, Pair};
 use locklab_lab::ranking::Subject;
 use locklab_lab::verdicts::judge;
+use locklab_workload::Cells;
 
 fn ranking(names: &[&str], threads: &[usize], blocks: u32) -> (RankedSlices, Experiment) {
     let subject = |(number, name): (usize, &&str)| Subject {
@@ -20,7 +21,10 @@ fn ranking(names: &[&str], threads: &[usize], blocks: u32) -> (RankedSlices, Exp
     };
     let native = Native::probe();
     let spec = Spec {
-        threads: threads.to_vec(),
+        cells: Cells {
+            threads: threads.to_vec(),
+            ..Cells::default()
+        },
         time: Duration::from_millis(50),
         slice: Some(Duration::from_micros(60)),
         ..Spec::new(names[0], names[1])
