@@ -49,7 +49,7 @@ pub struct OwnLockArgs {
 }
 
 impl StoreArgs {
-    /// The store that the arguments name, or the default one.
+    /// Returns the store that the arguments name, or the default one.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no home folder for the default one.
@@ -112,7 +112,7 @@ pub struct ReportFiles {
 type Format = fn(&Document, &[&str]) -> String;
 
 impl ReportFiles {
-    /// Each option with its format.
+    /// Returns each option with its format.
     fn formats(&self) -> [(&Option<PathBuf>, Format); 4] {
         [
             (&self.html, |document, _| render::html(document)),
@@ -124,7 +124,7 @@ impl ReportFiles {
         ]
     }
 
-    /// The files that were requested, with their formats.
+    /// Returns the files that were requested, with their formats.
     fn requested(&self) -> impl Iterator<Item = (&PathBuf, Format)> {
         let formats = self.formats().into_iter();
         formats.filter_map(|(path, format)| Some((path.as_ref()?, format)))
@@ -165,12 +165,12 @@ impl ComparingArgs {
         self.files.check()
     }
 
-    /// Whether the samples outlive the command.
+    /// Returns whether the samples outlive the command.
     pub(crate) fn is_kept(&self) -> bool {
         self.store.store.as_deref() != Some(Path::new(":memory:"))
     }
 
-    /// The words of `--fail-on`; a regression always fails a test file.
+    /// Returns the words of `--fail-on`; a regression always fails a test file.
     pub(crate) fn failing(&self) -> Vec<&'static str> {
         if self.fail_on.is_empty() {
             return vec![FailOn::Worse.word()];

@@ -44,7 +44,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// The options of a command line, with no time limit.
+    /// Returns the options of a command line, with no time limit.
     pub fn new(args: &'a ComparingArgs, common: &'a Common, interrupt: &Arc<AtomicBool>) -> Self {
         Self {
             args,
@@ -59,7 +59,7 @@ impl<'a> Options<'a> {
 
 /// What a command asks to compare, before anything is built, changed or run.
 pub trait Planned<'a> {
-    /// What would be done, as text or as JSON: `--dry-run`.
+    /// Returns what would be done, as text or as JSON: `--dry-run`.
     ///
     /// # Errors
     /// If it could not be done.
@@ -215,7 +215,8 @@ impl Judged<'_> {
     }
 }
 
-/// The verdicts of an experiment and its report, with what its instrument appends.
+/// Returns the verdicts of an experiment and its report, with what its instrument
+/// appends.
 fn report_of(
     experiment: &Experiment,
     listed: &Listed,
@@ -265,7 +266,7 @@ pub fn show_stored(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error, with its exit code, of a comparison that did not end normally.
+/// Returns the error, with its exit code, of a comparison that did not end normally.
 fn trouble(measured: &Measured, kept: bool) -> Option<Error> {
     if let Some(failure) = &measured.store_failure {
         return Some(Error::Failed(format!(

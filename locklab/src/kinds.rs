@@ -1,31 +1,111 @@
-//! What the kinds of experiments have of their own in a report: the words for what
-//! is compared, and what their instruments append.
+//! The kinds of experiments, each declared once: its word, its files and their
+//! schema, the words of its reports, and what its instruments append to them.
+//!
+//! A new kind is an entry of [`KINDS`]; `commands::compare` says what carries out
+//! its files. Nothing here runs anything.
 
+use crate::commands::matrix::settings::MatrixSettings;
+use crate::commands::rank::arguments::RankSettings;
 use locklab_document::Document;
 use locklab_lab::experiment::Experiment;
+use locklab_lab::file::FileKind;
 use locklab_lab::report::Words;
 use locklab_lab::verdicts::Verdicts;
 use locklab_lab::{matrix, ranking};
+use schemars::{Schema, SchemaGenerator};
 
-/// The words in which reports of a kind speak of what is compared.
+/// A kind of experiment.
+pub(crate) struct Kind {
+    /// How `locklab compare` carries out its files; `None` for those that are many
+    /// experiments.
+    pub(crate) compared: Option<Compared>,
+    /// Its word in files, JSON, the store and the command, and how its files are
+    /// recognised.
+    pub(crate) file: FileKind,
+    /// The schema of its files.
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+    /// The words in which its reports speak of what is compared.
+    words: Words,
+    /// What its instruments append to a report, in this order.
+    append: &'static [Append],
+}
+
+/// Appends to the report of an experiment what only one instrument knows.
+type Append = fn(&Experiment, &Verdicts, &mut Document);
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// Programs, builds, locks under them, or environments.
+    Programs,
+    /// Two locks.
+    Matrix,
+    /// Many locks.
+    Rank,
+    /// Two kernels.
+    Kernels,
+    /// Published figures, simulated.
+    Published,
+}
+
+/// Every kind.
+pub(crate) static KINDS: [Kind; 6] = [
+    Kind {
+        compared: Some(Compared::Programs),
+        file: FileKind::other(locklab_programs::settings::KIND),
+        schema: SchemaGenerator::subschema_for::<locklab_programs::Settings>,
+        words: Words::USUAL,
+        append: &[locklab_programs::report::append],
+    },
+    Kind {
+        compared: Some(Compared::Matrix),
+        file: FileKind::with(matrix::KIND, &["threads"]),
+        schema: SchemaGenerator::subschema_for::<MatrixSettings>,
+        words: locklab_native::WORDS,
+        append: &[locklab_native::append, locklab_sim_instrument::append],
+    },
+    Kind {
+        compared: Some(Compared::Rank),
+        file: FileKind::with(ranking::KIND, &["candidates"]),
+        schema: SchemaGenerator::subschema_for::<RankSettings>,
+        words: locklab_native::WORDS,
+        append: &[],
+    },
+    Kind {
+        compared: Some(Compared::Kernels),
+        file: FileKind::with(locklab_kernel::recipe::KIND, &["kernel"]),
+        schema: SchemaGenerator::subschema_for::<locklab_kernel::recipe::Experiment>,
+        words: Words::USUAL,
+        append: &[locklab_kernel::report::append],
+    },
+    Kind {
+        compared: Some(Compared::Published),
+        file: FileKind::with("published", &["report", "machine"]),
+        schema: SchemaGenerator::subschema_for::<locklab_published::Experiment>,
+        words: Words::USUAL,
+        append: &[],
+    },
+    Kind {
+        compared: None,
+        file: FileKind::other("sweep"),
+        schema: SchemaGenerator::subschema_for::<locklab_sweep::SweepFile>,
+        words: Words::USUAL,
+        append: &[],
+    },
+];
+
+fn named(word: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.file.word == word)
+}
+
+/// Returns the words in which reports of a kind speak of what is compared.
 pub(crate) fn words(kind: &str) -> Words {
-    match kind {
-        matrix::KIND | ranking::KIND => locklab_native::WORDS,
-        _ => Words::default(),
-    }
+    named(kind).map_or(Words::USUAL, |kind| kind.words)
 }
 
 /// Appends to a report what the instruments of its kind have of their own.
 pub(crate) fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
-    match experiment.kind.as_str() {
-        matrix::KIND => {
-            locklab_native::append(experiment, verdicts, report);
-            locklab_sim_instrument::append(experiment, verdicts, report);
-        }
-        locklab_programs::settings::KIND => locklab_programs::report::append(experiment, report),
-        locklab_kernel::recipe::KIND => {
-            locklab_kernel::report::append(experiment, verdicts, report)
-        }
-        _ => {}
+    for append in named(&experiment.kind).map_or(&[][..], |kind| kind.append) {
+        append(experiment, verdicts, report);
     }
 }

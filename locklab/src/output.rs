@@ -52,8 +52,8 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The command line, with the program's name without its path, which
-/// does not belong in a report.
+/// Returns the command line, with the program's name without its path, which does not
+/// belong in a report.
 pub fn command_line() -> String {
     let mut words = vec!["locklab".to_owned()];
     words.extend(std::env::args().skip(1).map(|word| {

@@ -66,7 +66,7 @@ pub(crate) struct ModelledSettings {
     pub acquisitions: Option<u64>,
 }
 
-/// The placements, by name.
+/// Returns the placements, by name.
 fn placement() -> impl TypedValueParser<Value = Placement> {
     PossibleValuesParser::new(Placement::ALL.map(|(name, _)| name))
         .try_map(|name| Placement::named(&name))
@@ -76,7 +76,7 @@ fn placement() -> impl TypedValueParser<Value = Placement> {
 pub(crate) const NOT_MODELLED: &str = "is for simulated machines; say which, with --on MACHINE";
 
 impl ModelledSettings {
-    /// The modelled machine; `None` for this one. Settings that the other has
+    /// Returns the modelled machine; `None` for this one. Settings that the other has
     /// are refused.
     ///
     /// # Errors
@@ -91,12 +91,12 @@ impl ModelledSettings {
     }
 }
 
-/// The number of threads to simulate on. The results do not depend on it.
+/// Returns the number of threads to simulate on. The results do not depend on it.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether readers share any of these locks, where `mix` has readers.
+/// Checks that readers share one of these locks, where `mix` has readers.
 ///
 /// # Errors
 /// [`Error::Usage`] if they share none.

@@ -9,6 +9,7 @@ pub use options::CompareArgs;
 use super::{kernel, matrix, rank, reproduce};
 use crate::arguments::Common;
 use crate::comparison::carry_out;
+use crate::kinds::{Compared, KINDS};
 use crate::output::print;
 use locklab_host::error::Error;
 use locklab_lab::error::SettingsError;
@@ -17,15 +18,6 @@ use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
 use locklab_programs::settings::EXAMPLE;
 use std::process::ExitCode;
-
-/// The kinds of files.
-const KINDS: [FileKind; 5] = [
-    locklab_programs::settings::FILE_KIND,
-    matrix::FILE_KIND,
-    rank::FILE_KIND,
-    locklab_kernel::recipe::FILE_KIND,
-    reproduce::FILE_KIND,
-];
 
 /// Runs `locklab compare`.
 ///
@@ -40,27 +32,33 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let Some(path) = &args.file else {
         return carry_out(programs::planned(args, common)?, common);
     };
-    let kind = file::read(path)
-        .and_then(|text| FileKind::of(&text, &KINDS).map_err(|e| e.within(path)))?;
-    if kind == locklab_programs::settings::FILE_KIND {
-        return carry_out(programs::planned(args, common)?, common);
+    let kinds = KINDS.iter().filter(|kind| kind.compared.is_some());
+    let kinds: Vec<FileKind> = kinds.map(|kind| kind.file).collect();
+    let file = file::read(path)
+        .and_then(|text| FileKind::of(&text, &kinds).map_err(|e| e.within(path)))?;
+    let kind = KINDS.iter().find(|kind| kind.file == file);
+    let compared = kind.and_then(|kind| kind.compared);
+    let compared = compared.unwrap_or(Compared::Programs);
+    if compared != Compared::Programs {
+        args.refuse_for_programs(&format!(
+            "is for programs, and {} is of kind {}; leave it out",
+            path.display(),
+            file.word
+        ))?;
     }
-    args.refuse_for_programs(&format!(
-        "is for programs, and {} is of kind {}; leave it out",
-        path.display(),
-        kind.word
-    ))?;
     let (design, comparing) = (&args.settings.design, &args.comparing);
-    if kind == matrix::FILE_KIND {
-        let settings = matrix::settings(path, design, comparing.aa)?;
-        carry_out(matrix::comparison(&settings, comparing, common)?, common)
-    } else if kind == rank::FILE_KIND {
-        let settings = rank::settings(path, design)?;
-        carry_out(rank::comparison(&settings, comparing, common)?, common)
-    } else if kind == locklab_kernel::recipe::FILE_KIND {
-        kernel::file(path, design, comparing, common)
-    } else {
-        reproduce::file(path, design, comparing, common)
+    match compared {
+        Compared::Programs => carry_out(programs::planned(args, common)?, common),
+        Compared::Matrix => {
+            let settings = matrix::settings(path, design, comparing.aa)?;
+            carry_out(matrix::comparison(&settings, comparing, common)?, common)
+        }
+        Compared::Rank => {
+            let settings = rank::settings(path, design)?;
+            carry_out(rank::comparison(&settings, comparing, common)?, common)
+        }
+        Compared::Kernels => kernel::file(path, design, comparing, common),
+        Compared::Published => reproduce::file(path, design, comparing, common),
     }
 }
 

@@ -105,7 +105,7 @@ pub fn file(
     carry_out(compare::planned(&args, &cache, options)?, common)
 }
 
-/// The cache that the arguments name, or the default one.
+/// Returns the cache that the arguments name, or the default one.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no home folder for the default one.

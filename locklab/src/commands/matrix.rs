@@ -11,17 +11,10 @@ use crate::comparison::Comparison;
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_lab::file::{self, FileKind};
+use locklab_lab::file;
 use locklab_lab::settings::{DesignSettings, over};
 use settings::MatrixSettings;
 use std::path::Path;
-
-/// The kind of experiment files of a matrix.
-pub const FILE_KIND: FileKind = FileKind {
-    word: locklab_lab::matrix::KIND,
-    formerly: None,
-    settings: &["threads"],
-};
 
 /// `locklab matrix`.
 ///
@@ -35,7 +28,7 @@ pub struct MatrixArgs {
     pub(crate) comparing: ComparingArgs,
 }
 
-/// The settings of an experiment file; the design of the command line takes
+/// Returns the settings of an experiment file; the design of the command line takes
 /// precedence.
 ///
 /// # Errors
@@ -57,7 +50,7 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// The comparison of two locks, measured or simulated.
+/// Returns the comparison of two locks, measured or simulated.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock, a machine or a setting is wrong or does not
@@ -74,7 +67,7 @@ pub fn comparison<'a>(
         .chain(&settings.experiment)
         .map(String::as_str);
     own::register(locks.clone(), &settings.own, machine.is_none())?;
-    let mix = settings.cells.turns.mix();
+    let mix = settings.turns.mix();
     if mix.reads > 0 {
         let subjects = locks.map(|name| own::subject(name, &settings.own));
         let subjects: Vec<_> = subjects.collect::<Result<_, _>>()?;

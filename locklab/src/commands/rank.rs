@@ -16,18 +16,11 @@ use crate::comparison::Comparison;
 use crate::own;
 use arguments::RankSettings;
 use locklab_host::error::Error;
-use locklab_lab::file::{self, FileKind};
+use locklab_lab::file;
 use locklab_lab::settings::{DesignSettings, over};
 use std::path::Path;
 
-/// The kind of experiment files of a ranking.
-pub const FILE_KIND: FileKind = FileKind {
-    word: locklab_lab::ranking::KIND,
-    formerly: None,
-    settings: &["candidates"],
-};
-
-/// The settings of an experiment file; the design of the command line takes
+/// Returns the settings of an experiment file; the design of the command line takes
 /// precedence.
 ///
 /// # Errors
@@ -38,7 +31,7 @@ pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSetti
     Ok(settings)
 }
 
-/// The comparison of many locks, measured or simulated.
+/// Returns the comparison of many locks, measured or simulated.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock, a machine or an option is wrong or does not

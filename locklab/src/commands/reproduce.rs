@@ -12,20 +12,12 @@ use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::error::SettingsError;
-use locklab_lab::file::FileKind;
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::EXPERIMENTS;
 use locklab_sim_instrument::published;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// The kind of experiment files of published figures.
-pub const FILE_KIND: FileKind = FileKind {
-    word: "published",
-    formerly: None,
-    settings: &["report", "machine"],
-};
 
 /// The reports that are simulated when no names are given.
 const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];

@@ -1,8 +1,7 @@
 //! `locklab schema`: JSON schemas, for editors and for programs that read
 //! results.
 
-use super::matrix::settings::MatrixSettings;
-use super::rank::arguments::RankSettings;
+use crate::kinds::KINDS;
 use crate::output::print;
 use clap::{Args, ValueEnum};
 use locklab_host::error::Error;
@@ -41,17 +40,13 @@ pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
     print(&format!("{schema:#}\n"))
 }
 
-/// The schema of experiment files of every kind.
+/// Returns the schema of experiment files of every kind.
 fn experiment() -> Value {
     let mut generator = SchemaGenerator::default();
-    let kinds = [
-        generator.subschema_for::<MatrixSettings>(),
-        generator.subschema_for::<RankSettings>(),
-        generator.subschema_for::<locklab_programs::Settings>(),
-        generator.subschema_for::<locklab_kernel::recipe::Experiment>(),
-        generator.subschema_for::<locklab_published::Experiment>(),
-        generator.subschema_for::<locklab_sweep::SweepFile>(),
-    ];
+    let kinds: Vec<_> = KINDS
+        .iter()
+        .map(|kind| (kind.schema)(&mut generator))
+        .collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Experiment file of Locklab",

@@ -8,7 +8,7 @@ use locklab_lab::instrument::Instrument;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// A line that announces what will be done.
+/// Returns a line that announces what will be done.
 pub(super) fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String {
     let pairs = experiment.design.pairs;
     let mut text = format!(
@@ -26,7 +26,7 @@ pub(super) fn announcement(experiment: &Experiment, instrument: &dyn Instrument)
     text
 }
 
-/// What would run and how long it would take, as JSON.
+/// Returns what would run and how long it would take, as JSON.
 pub(super) fn json(experiment: &Experiment, instrument: &dyn Instrument) -> String {
     let design = &experiment.design;
     let time = instrument.estimate(&experiment.cells, design.pairs);
@@ -53,7 +53,7 @@ pub(super) fn json(experiment: &Experiment, instrument: &dyn Instrument) -> Stri
     format!("{document:#}\n")
 }
 
-/// The same as text.
+/// Returns the same as text.
 pub(super) fn text(experiment: &Experiment, instrument: &dyn Instrument) -> String {
     let mut text = format!(
         "Would compare {} with {}.\n{}\n",

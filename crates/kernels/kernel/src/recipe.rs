@@ -20,13 +20,6 @@ use std::path::{Path, PathBuf};
 /// The kind of comparison, in files, JSON and the store.
 pub const KIND: &str = "kernel";
 
-/// The kind of these files.
-pub const FILE_KIND: FileKind = FileKind {
-    word: KIND,
-    formerly: Some("kernels"),
-    settings: &["kernel"],
-};
-
 /// The kind of an experiment with kernels, as every experiment file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -140,7 +133,7 @@ impl Experiment {
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         // A file of version 0.1 is refused with the line to write.
-        let kind = FileKind::of(text, &[FILE_KIND]);
+        let kind = FileKind::of(text, &[FileKind::other(KIND)]);
         let experiment = kind.and_then(|_| file::parse::<Self>(text));
         let experiment = experiment.map_err(|e| match e {
             SettingsError::UnknownKind { line, word, .. } => format!(

@@ -72,16 +72,16 @@ impl Experiment {
 
 /// The word of today for a kind of comparison: until version 0.2, files and
 /// stores had other words for two of them than the command.
-pub(crate) fn kind_of_today(word: String) -> String {
-    match word.as_str() {
-        "programs" => "compare".into(),
-        "kernels" => "kernel".into(),
+pub(crate) fn kind_of_today(word: &str) -> &str {
+    match word {
+        "programs" => "compare",
+        "kernels" => "kernel",
         _ => word,
     }
 }
 
 fn read_kind<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    String::deserialize(from).map(kind_of_today)
+    String::deserialize(from).map(|word| kind_of_today(&word).to_owned())
 }
 
 /// The choices that are made before the first run and never afterwards.

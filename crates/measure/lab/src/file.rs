@@ -6,25 +6,36 @@
 //! run anything.
 
 use crate::error::SettingsError;
+use crate::experiment::kind_of_today;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// A kind of experiment file, as the instrument that reads it registers it.
+/// A kind of experiment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKind {
     /// The word that a file uses.
     pub word: &'static str,
-    /// The word that files of version 0.2 used, if it was another.
-    pub formerly: Option<&'static str>,
     /// Settings by which a file without a kind, as in version 0.1, is
     /// recognised; none for the kind that all others are.
     pub settings: &'static [&'static str],
 }
 
 impl FileKind {
+    /// The kind of this word, which has these settings and no other kind has.
+    #[must_use]
+    pub const fn with(word: &'static str, settings: &'static [&'static str]) -> Self {
+        Self { word, settings }
+    }
+
+    /// The kind of this word, which has no setting that others have not.
+    #[must_use]
+    pub const fn other(word: &'static str) -> Self {
+        Self::with(word, &[])
+    }
+
     /// Finds which of these kinds a file with this text is.
     ///
     /// # Errors
@@ -44,7 +55,7 @@ impl FileKind {
             });
         };
         let word = kind.as_str().unwrap_or("a value without quotes");
-        let is_word = |kind: &&Self| kind.word == word || kind.formerly == Some(word);
+        let is_word = |kind: &&Self| kind.word == kind_of_today(word);
         kinds.iter().find(is_word).copied().ok_or_else(|| {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
@@ -150,31 +161,21 @@ mod tests {
     use serde::Deserialize;
 
     const KINDS: [FileKind; 3] = [
-        FileKind {
-            word: "dice",
-            formerly: Some("die"),
-            settings: &["sides", "throws"],
-        },
-        FileKind {
-            word: "cards",
-            formerly: None,
-            settings: &["suits"],
-        },
-        FileKind {
-            word: "compare",
-            formerly: None,
-            settings: &[],
-        },
+        FileKind::with("dice", &["sides", "throws"]),
+        FileKind::with("cards", &["suits"]),
+        FileKind::other("compare"),
     ];
 
     #[test]
-    fn the_kind_is_what_the_file_says_in_the_word_of_today_or_of_yesterday() {
+    fn the_kind_is_what_the_file_says_in_the_word_of_today_or_of_version_0_2() {
+        let of = |word: &str| {
+            let text = format!("# a comment\nkind = \"{word}\"\npairs = 8\n");
+            FileKind::of(&text, &KINDS)
+        };
         for kind in KINDS {
-            for word in [Some(kind.word), kind.formerly].into_iter().flatten() {
-                let text = format!("# a comment\nkind = \"{word}\"\npairs = 8\n");
-                assert_eq!(FileKind::of(&text, &KINDS), Ok(kind));
-            }
+            assert_eq!(of(kind.word), Ok(kind));
         }
+        assert_eq!(of("programs"), Ok(KINDS[2]));
         let error = FileKind::of("pairs = 3\nkind = 'lock'", &KINDS)
             .unwrap_err()
             .to_string();

@@ -29,10 +29,6 @@ pub struct CellSettings {
     /// ranking always has it
     #[arg(long)]
     pub latency: bool,
-    /// What threads do in them.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub turns: WorkloadSettings,
 }
 
 /// What threads do around a lock, as options and as keys of a file.
@@ -86,9 +82,11 @@ pub enum UnitWord {
 }
 
 impl CellSettings {
-    /// The cells, of which these threads and lengths were not given.
+    /// Makes the cells, in which threads do `turns`; these threads and lengths are of
+    /// those that were not given.
     pub fn cells(
         &self,
+        turns: &WorkloadSettings,
         work: Work,
         threads: impl FnOnce() -> Vec<usize>,
         [critical, non_critical]: [&[u64]; 2],
@@ -97,7 +95,7 @@ impl CellSettings {
             distinct(given.as_ref().map_or(default, |list| &list.0))
         };
         let given = self.threads.as_ref().map(Threads::distinct);
-        self.turns.cells(Cells {
+        turns.cells(Cells {
             threads: given.unwrap_or_else(threads),
             critical: lengths(&self.critical, critical),
             non_critical: lengths(&self.non_critical, non_critical),
@@ -109,7 +107,7 @@ impl CellSettings {
 }
 
 impl WorkloadSettings {
-    /// These cells, in which threads do what is set here.
+    /// Makes these cells such that threads do what is set here.
     #[must_use]
     pub fn cells(&self, cells: Cells) -> Cells {
         Cells {

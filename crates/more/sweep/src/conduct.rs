@@ -79,16 +79,27 @@ pub struct Swept {
     pub missing: Option<Error>,
 }
 
-impl Request {
-    fn is_of_kernels(&self) -> bool {
-        FileKind::of(&self.text, &[locklab_kernel::recipe::FILE_KIND]).is_ok()
-    }
+/// The kind of a sweep.
+enum Kind<'a> {
+    /// Real kernels, a layout for each task.
+    Kernels(KernelOptions),
+    /// Real machines, of which these nodes are measured.
+    Machines(&'a [String]),
+    /// Modelled machines.
+    Models,
+}
 
-    fn kernels(&self) -> KernelOptions {
-        KernelOptions {
-            file: self.file.clone(),
-            layouts: self.tasks,
-            seed: self.seed,
+impl Request {
+    fn kind(&self) -> Kind<'_> {
+        let kernel = FileKind::other(locklab_kernel::recipe::KIND);
+        match &self.nodes {
+            _ if FileKind::of(&self.text, &[kernel]).is_ok() => Kind::Kernels(KernelOptions {
+                file: self.file.clone(),
+                layouts: self.tasks,
+                seed: self.seed,
+            }),
+            Some(nodes) => Kind::Machines(nodes),
+            None => Kind::Models,
         }
     }
 }
@@ -102,17 +113,21 @@ impl Request {
 /// then is stored.
 pub fn carry_out(request: &Request) -> Result<Option<Swept>, Error> {
     let (folder, text) = (&request.folder, &request.text);
-    if request.is_of_kernels() {
-        let sweep = KernelSweep::open_or_begin(folder, text, &request.kernels())?;
-        return carried_out(&sweep, request);
-    }
     let located = |error: Error| error.located(&request.file);
-    if let Some(nodes) = &request.nodes {
-        let sweep = Machines::open_or_begin(folder, text, request.seed, nodes);
-        return carried_out(&sweep.map_err(located)?, request);
+    match request.kind() {
+        Kind::Kernels(options) => {
+            let sweep = KernelSweep::open_or_begin(folder, text, &options)?;
+            carried_out(&sweep, request)
+        }
+        Kind::Machines(nodes) => {
+            let sweep = Machines::open_or_begin(folder, text, request.seed, nodes);
+            carried_out(&sweep.map_err(located)?, request)
+        }
+        Kind::Models => {
+            let sweep = Models::open_or_begin(folder, text, request.seed, request.tasks);
+            carried_out(&sweep.map_err(located)?, request)
+        }
     }
-    let sweep = Models::open_or_begin(folder, text, request.seed, request.tasks);
-    carried_out(&sweep.map_err(located)?, request)
 }
 
 fn carried_out<S: Sweep>(sweep: &S, request: &Request) -> Result<Option<Swept>, Error> {
@@ -210,22 +225,23 @@ pub fn dry_run(
     words: impl Fn(std::time::Duration) -> String,
 ) -> Result<String, Error> {
     let text = &request.text;
-    if request.is_of_kernels() {
-        return kernels::dry_run(text, &request.kernels(), json);
-    }
     let located = |error: Error| error.located(&request.file);
-    if let Some(nodes) = &request.nodes {
-        let plan = machines::plan(text, nodes).map_err(located)?;
-        return Ok(match json {
-            true => format!("{:#}\n", plan.json()),
-            false => plan.text(),
-        });
+    match request.kind() {
+        Kind::Kernels(options) => kernels::dry_run(text, &options, json),
+        Kind::Machines(nodes) => {
+            let plan = machines::plan(text, nodes).map_err(located)?;
+            Ok(match json {
+                true => format!("{:#}\n", plan.json()),
+                false => plan.text(),
+            })
+        }
+        Kind::Models => {
+            let plan = plan_of(text, request.seed, None).map_err(located)?;
+            let core = estimate::on_one_core(&plan);
+            Ok(match json {
+                true => format!("{:#}\n", report::plan_json(&plan, core)),
+                false => report::plan_text(&plan, &report::times(core, cores, words)),
+            })
+        }
     }
-    let plan = plan_of(text, request.seed, None).map_err(located)?;
-    let core = estimate::on_one_core(&plan);
-    Ok(if json {
-        format!("{:#}\n", report::plan_json(&plan, core))
-    } else {
-        report::plan_text(&plan, &report::times(core, cores, words))
-    })
 }

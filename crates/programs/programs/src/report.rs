@@ -9,6 +9,7 @@ use locklab_document::{Curve, CurvePoint, Curves, Document, Medium, Part, Sectio
 use locklab_footprint::Footprint;
 use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use locklab_lab::metric::{L1I_MISSES, TEXT, THROUGHPUT};
+use locklab_lab::verdicts::Verdicts;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -24,7 +25,7 @@ const PANELS: [(&str, &str); 3] = [
 
 /// Appends to the report of programs the footprint of two builds and the picture of
 /// workloads with many call sites.
-pub fn append(experiment: &Experiment, report: &mut Document) {
+pub fn append(experiment: &Experiment, _: &Verdicts, report: &mut Document) {
     let footprint = footprint(experiment);
     match &footprint {
         Ok(Some(footprint)) => report.push(

@@ -11,7 +11,7 @@ use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
 use clap::Args;
-use locklab_lab::file::{self, FileKind};
+use locklab_lab::file;
 use locklab_lab::list::Cpus;
 use locklab_lab::settings::{DesignSettings, Limit, NewName, Renamed};
 use schemars::JsonSchema;
@@ -75,13 +75,6 @@ impl NewName for RunLimit {
 
 /// The kind of comparison, in files, JSON and the store.
 pub const KIND: &str = "compare";
-
-/// The kind of these files.
-pub const FILE_KIND: FileKind = FileKind {
-    word: KIND,
-    formerly: Some("programs"),
-    settings: &[],
-};
 
 /// The only `kind` of these files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]

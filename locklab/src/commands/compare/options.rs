@@ -95,7 +95,7 @@ pub(crate) struct ProgramOptions {
 }
 
 impl ProgramOptions {
-    /// All settings: the command line's over those of the file, which may be
+    /// Returns all settings: the command line's over those of the file, which may be
     /// none.
     ///
     /// # Errors

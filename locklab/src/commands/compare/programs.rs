@@ -46,7 +46,7 @@ struct Made {
     builds: Option<TempDir>,
 }
 
-/// The comparison of programs that the arguments ask for.
+/// Returns the comparison of programs that the arguments ask for.
 ///
 /// # Errors
 /// [`Error::Usage`] if a file, an option, a workload, a lock or a program is
@@ -159,7 +159,7 @@ impl<'a> PlannedPrograms<'a> {
     }
 }
 
-/// The folder of the store, if it is in one.
+/// Returns the folder of the store, if it is in one.
 fn beside_store(args: &StoreArgs) -> Result<Option<PathBuf>, Error> {
     let path = args.path()?;
     if path == Path::new(":memory:") {

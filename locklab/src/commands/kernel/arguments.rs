@@ -68,7 +68,7 @@ pub struct CompareArgs {
 }
 
 impl FileArgs {
-    /// The experiment of the file, with the options of the command line
+    /// Returns the experiment of the file, with the options of the command line
     /// applied.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub struct PlannedKernels<'a> {
     pub options: Options<'a>,
 }
 
-/// The comparison that the command line asks for.
+/// Returns the comparison that the command line asks for.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
@@ -55,7 +55,7 @@ pub(super) fn planned<'a>(
     })
 }
 
-/// The plan of a comparison of two kernels; the settings of the command line
+/// Returns the plan of a comparison of two kernels; the settings of the command line
 /// take precedence over those of the file.
 ///
 /// # Errors
@@ -138,7 +138,7 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
     }
 }
 
-/// What would be built and booted.
+/// Returns what would be built and booted.
 fn would_run(plan: &Plan, cache: &Cache<'_>, json: bool) -> String {
     if let Some(target) = &plan.experiment.machine.on {
         return match json {

@@ -12,7 +12,7 @@ use locklab_native::{Native, Plan, Spec, card, default_threads, pairs_for, subje
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The comparison of two locks on this machine.
+/// Returns the comparison of two locks on this machine.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
@@ -59,7 +59,7 @@ pub(super) fn comparison<'a>(
     })
 }
 
-/// The specification of the settings, with the defaults of a machine of `cpus`
+/// Returns the specification of the settings, with the defaults of a machine of `cpus`
 /// CPUs.
 fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error> {
     let here = &settings.here;

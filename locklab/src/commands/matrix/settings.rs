@@ -6,7 +6,7 @@ use crate::arguments::locks::{ModelledSettings, NOT_MODELLED, NativeSettings};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_lab::workload::CellSettings;
+use locklab_lab::workload::{CellSettings, WorkloadSettings};
 use locklab_workload::{Cells, Work};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct MatrixSettings {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) cells: CellSettings,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) turns: WorkloadSettings,
     /// Content of the critical section [default: units]
     #[arg(long, value_enum, help_heading = "Cells")]
     pub workload: Option<Work>,
@@ -70,7 +73,7 @@ pub(crate) struct SimulatedExtras {
 }
 
 impl MatrixSettings {
-    /// The name of the experiment; the baseline's if it is compared with
+    /// Returns the name of the experiment; the baseline's if it is compared with
     /// itself.
     pub(super) fn experiment(&self, aa: bool) -> &str {
         match &self.experiment {
@@ -79,7 +82,7 @@ impl MatrixSettings {
         }
     }
 
-    /// The cells, with these numbers of threads if none were given.
+    /// Returns the cells, with these numbers of threads if none were given.
     ///
     /// # Errors
     /// [`Error::Usage`] if a length is given for a workload that has none.
@@ -95,7 +98,7 @@ impl MatrixSettings {
             // The lengths of the kernel benchmark of the virt-spin report.
             Work::Units => [&[0, 1, 2, 4, 8, 16, 32, 64, 128], &[1, 32]],
         };
-        Ok(self.cells.cells(work, threads, lengths))
+        Ok(self.cells.cells(&self.turns, work, threads, lengths))
     }
 
     /// As [`ModelledSettings::machine`], with what a matrix shows besides.

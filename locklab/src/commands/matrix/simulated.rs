@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The default number of pairs of each cell.
 const PAIRS: u32 = 14;
 
-/// The comparison of two locks on the modelled machine `on`.
+/// Returns the comparison of two locks on the modelled machine `on`.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock or a machine does not exist, or the machine

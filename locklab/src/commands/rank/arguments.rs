@@ -5,7 +5,7 @@ use crate::arguments::locks::{ModelledSettings, NativeSettings};
 use crate::arguments::{ComparingArgs, OwnLockArgs};
 use clap::Args;
 use locklab_lab::settings::DesignSettings;
-use locklab_lab::workload::CellSettings;
+use locklab_lab::workload::{CellSettings, WorkloadSettings};
 use locklab_workload::{Cells, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,6 +53,9 @@ pub struct RankSettings {
     pub(crate) cells: CellSettings,
     #[command(flatten)]
     #[serde(flatten)]
+    pub(crate) turns: WorkloadSettings,
+    #[command(flatten)]
+    #[serde(flatten)]
     pub(crate) design: DesignSettings,
     #[command(flatten)]
     #[serde(flatten)]
@@ -75,8 +78,9 @@ pub enum Kind {
 }
 
 impl RankSettings {
-    /// The points to rank at, with these numbers of threads if none were given.
+    /// Returns the points to rank at, with these numbers of threads if none were given.
     pub(super) fn cells(&self, threads: impl FnOnce() -> Vec<usize>) -> Cells {
-        self.cells.cells(Work::Units, threads, [&[1], &[32]])
+        self.cells
+            .cells(&self.turns, Work::Units, threads, [&[1], &[32]])
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Place<'a> {
     pub(super) works: &'a dyn Fn(&Subject) -> Result<(), String>,
 }
 
-/// The locks of the arguments.
+/// Returns the locks of the arguments.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no lock of a name, one is named twice, today's
@@ -66,7 +66,7 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
         asked.retain(|subject| subject.info.name != today.info.name);
         question.subjects.push(described(&today));
     }
-    check_shared(&args.cells.turns.mix(), asked.iter())?;
+    check_shared(&args.turns.mix(), asked.iter())?;
     for subject in asked {
         let lacking = args.needs.iter().find_map(|need| need.lacking(&subject));
         let name = subject.info.name;

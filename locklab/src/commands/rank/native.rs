@@ -17,7 +17,7 @@ use std::time::Duration;
 /// place of its CPUs are worth more than the slices within it scatter.
 const BLOCKS: u32 = 72;
 
-/// The comparison of many locks on this machine.
+/// Returns the comparison of many locks on this machine.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock does not exist or an option cannot be carried
@@ -68,7 +68,7 @@ pub(super) fn comparison<'a>(
     })
 }
 
-/// The specification of the arguments without its locks, with the defaults of a
+/// Returns the specification of the arguments without its locks, with the defaults of a
 /// machine of `cpus` CPUs.
 fn spec(args: &RankSettings, cpus: usize) -> Spec {
     let here = &args.here;

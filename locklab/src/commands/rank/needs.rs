@@ -63,7 +63,7 @@ impl TryFrom<String> for Need {
 }
 
 impl Need {
-    /// Why a lock does not do; `None` if it does.
+    /// Returns why a lock does not do; `None` if it does.
     pub(super) fn lacking(self, subject: &Subject) -> Option<String> {
         let info = &subject.info;
         let (has, why) = match self {

@@ -26,10 +26,10 @@ pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Er
     if let Some((option, _)) = lengths.iter().find(|(_, given)| *given) {
         return Err(Error::Usage(format!("{option} {WHY}")));
     }
-    Ok(refuse(&args.cells.turns, WHY)?)
+    Ok(refuse(&args.turns, WHY)?)
 }
 
-/// The program of the recording in `file`.
+/// Returns the program of the recording in `file`.
 pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
     let failed = |why: String| Error::Failed(format!("{}: {why}", file.display()));
     let bytes = std::fs::read(file).map_err(|e| failed(format!("cannot be read: {e}")))?;
@@ -42,7 +42,7 @@ pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
     Replay::new(program, &file.display().to_string()).map_err(|e| Error::Failed(e.to_string()))
 }
 
-/// The numbers of workers for the numbers of threads that were asked for.
+/// Returns the numbers of workers for the numbers of threads that were asked for.
 pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>, Error> {
     let asked = match &args.cells.threads {
         Some(threads) => threads.distinct().into_iter().map(Some).collect(),
@@ -52,7 +52,7 @@ pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>
     Ok(workers.collect::<Result<_, _>>()?)
 }
 
-/// The plan of the specification, with the program where there is one.
+/// Returns the plan of the specification, with the program where there is one.
 pub(super) fn plan(spec: Spec, replay: Option<Replay>, native: &Native) -> Result<Plan, Error> {
     Ok(match replay {
         Some(replay) => Plan::replaying(spec, replay, native),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// locks.
 const BLOCKS: u32 = 12;
 
-/// The comparison of many locks on the modelled machine `on`.
+/// Returns the comparison of many locks on the modelled machine `on`.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock or a machine does not exist, or cannot do what is

@@ -15,7 +15,7 @@ use locklab_kernel::recipe::Experiment;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// The comparison of a report, restricted by the arguments.
+/// Returns the comparison of a report, restricted by the arguments.
 fn planned<'a>(
     name: &str,
     args: &ReproduceArgs,

@@ -241,7 +241,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         id: row.get(0)?,
         started: row.get(1)?,
         state,
-        kind: kind_of_today(header_field(&header, "/kind")),
+        kind: kind_of_today(&header_field(&header, "/kind")).to_owned(),
         command: row.get(4)?,
         baseline: header_field(&header, "/labels/baseline"),
         experiment: header_field(&header, "/labels/experiment"),
