@@ -28,4 +28,4 @@ macro_rules! bring {
     };
 }
 
-pub use crate::command_line::main as run;
+pub use crate::main as run;

@@ -1,4 +1,4 @@
-//! The parts behind the `locklab` command.
+//! The `locklab` command.
 //!
 //! Data flows one way: subject and workload → instrument → samples (store)
 //! → judge → verdicts → report. An instrument knows nothing of statistics, a
@@ -10,7 +10,6 @@
 pub mod arguments;
 pub mod bring;
 pub mod cli;
-pub mod command_line;
 pub mod commands;
 pub mod comparison;
 mod kinds;
@@ -18,11 +17,44 @@ mod lock_table;
 pub mod output;
 mod own;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, Parsed};
 use commands::{matrix, rank};
 use comparison::carry_out;
 use locklab_host::error::Error;
+use locklab_host::start;
+use std::io::Write as _;
 use std::process::ExitCode;
+
+/// Runs the command line of this process, and returns its exit code. A failure is
+/// one sentence on standard error.
+pub fn main() -> ExitCode {
+    start::explain_missing_threads();
+    let done = start::check_stack().and_then(|()| parse_and_run());
+    done.unwrap_or_else(|error| {
+        // A closed standard error is no reason to panic.
+        let _ = writeln!(std::io::stderr(), "locklab: {error}");
+        error.exit_code()
+    })
+}
+
+/// Parses the command line and runs it, in a function of its own so that the frame
+/// of [`main`] fits into a stack that is too small.
+#[inline(never)]
+fn parse_and_run() -> Result<ExitCode, Error> {
+    match cli::parse()? {
+        Parsed::Command(cli) => {
+            // With these two the output belongs to the program.
+            if cli.common.json || !matches!(cli.command, Command::Run(_) | Command::Record(_)) {
+                start::check_output()?;
+            }
+            run(*cli)
+        }
+        Parsed::Help(text) => {
+            start::check_output()?;
+            output::print(&text)
+        }
+    }
+}
 
 /// Runs one command line: a comparison is planned from its arguments, run, judged
 /// and shown ([`carry_out`]); every other command has its own path.

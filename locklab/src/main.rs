@@ -6,5 +6,5 @@ use std::process::ExitCode;
 locklab_verify::keep_stacks!();
 
 fn main() -> ExitCode {
-    locklab::command_line::main()
+    locklab::main()
 }
