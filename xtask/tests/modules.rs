@@ -66,7 +66,8 @@ impl Modules {
     }
 
     fn imports(&self) -> Imports {
-        self.0
+        let paths: BTreeMap<&str, Paths> = self
+            .0
             .iter()
             .map(|(name, items)| {
                 let mut paths = Paths::default();
@@ -74,26 +75,52 @@ impl Modules {
                     .iter()
                     .filter(|item| !is_conditional(attributes(item)))
                     .for_each(|item| paths.visit_item(item));
-                let mut imported = BTreeSet::new();
-                for path in paths.0 {
-                    imported.extend(self.resolve(name, &path));
-                }
-                imported.remove(name);
-                (name.clone(), imported)
+                (name.as_str(), paths)
             })
-            .collect()
+            .collect();
+        let of = |(name, found): (&&str, &Paths)| {
+            let ends = found.all.iter();
+            let ends = ends.filter_map(|path| self.resolve(name, path, &paths, MOST_NAMES));
+            let others = ends.filter(|end| end != name).collect();
+            ((*name).to_owned(), others)
+        };
+        paths.iter().map(of).collect()
     }
 
     /// The module in which a path of the module `from` ends, if it is one of
-    /// this crate.
-    fn resolve(&self, from: &str, path: &[String]) -> Option<String> {
-        let mut at = match path.first()?.as_str() {
+    /// this crate; `names` is how many imported names are followed for it.
+    fn resolve(
+        &self,
+        from: &str,
+        path: &[String],
+        paths: &BTreeMap<&str, Paths>,
+        names: usize,
+    ) -> Option<String> {
+        let first = path.first()?.as_str();
+        let mut at = match first {
             "crate" => String::new(),
             "self" => from.to_owned(),
             "super" => parent(from)?,
-            child => {
-                let child = join(from, child);
-                self.0.contains_key(&child).then_some(child)?
+            child if self.0.contains_key(&join(from, child)) => join(from, child),
+            name => {
+                // A module under the name by which it was imported.
+                let names = names.checked_sub(1)?;
+                let imports = &paths[from];
+                let named = imports.names.get(name).filter(|path| path[0] != name);
+                let named = named.and_then(|path| self.resolve(from, path, paths, names));
+                let named = named.filter(|module| {
+                    let end = imports.names[name].last().map(String::as_str);
+                    module.rsplit("::").next() == end
+                });
+                named.or_else(|| {
+                    let one = [name.to_owned()];
+                    let mut globs = imports.globs.iter().filter_map(|glob| {
+                        let module = self.resolve(from, glob, paths, names)?;
+                        let there = self.resolve(&module, &one, paths, names)?;
+                        (module != from).then_some(there)
+                    });
+                    globs.next()
+                })?
             }
         };
         for segment in &path[1..] {
@@ -167,11 +194,33 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
-/// Every path that an item mentions, in imports, code and macros.
+/// The most imported names that are followed to resolve one path.
+const MOST_NAMES: usize = 4;
+
+/// Every path that the items of a module mention, in imports, code, attributes and
+/// macros.
 #[derive(Default)]
-struct Paths(Vec<Vec<String>>);
+struct Paths {
+    all: Vec<Vec<String>>,
+    /// The path of each imported name.
+    names: BTreeMap<String, Vec<String>>,
+    /// The modules of which all names are imported.
+    globs: Vec<Vec<String>>,
+}
 
 impl Paths {
+    fn import(&mut self, name: &syn::Ident, path: Vec<String>) {
+        if let Some(end) = path.last() {
+            let name = if name == "self" {
+                end.clone()
+            } else {
+                name.to_string()
+            };
+            self.names.insert(name, path.clone());
+        }
+        self.all.push(path);
+    }
+
     fn tree(&mut self, prefix: &[String], tree: &syn::UseTree) {
         let mut path = prefix.to_vec();
         match tree {
@@ -188,19 +237,22 @@ impl Paths {
                 if name.ident != "self" {
                     path.push(name.ident.to_string());
                 }
-                self.0.push(path);
+                self.import(&name.ident, path);
             }
             syn::UseTree::Rename(rename) => {
                 if rename.ident != "self" {
                     path.push(rename.ident.to_string());
                 }
-                self.0.push(path);
+                self.import(&rename.rename, path);
             }
-            syn::UseTree::Glob(_) => self.0.push(path),
+            syn::UseTree::Glob(_) => {
+                self.globs.push(path.clone());
+                self.all.push(path);
+            }
         }
     }
 
-    /// Paths in the tokens of a macro that begin with `crate`, `self` or `super`.
+    /// Paths in the tokens of a macro or an attribute.
     fn tokens(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree;
         let mut path: Vec<String> = Vec::new();
@@ -216,10 +268,7 @@ impl Paths {
                 }
                 TokenTree::Ident(name) => {
                     self.end(&mut path);
-                    let name = name.to_string();
-                    if ["crate", "super"].contains(&name.as_str()) {
-                        path.push(name);
-                    }
+                    path.push(name.to_string());
                 }
                 _ => self.end(&mut path),
             }
@@ -233,7 +282,7 @@ impl Paths {
 
     fn end(&mut self, path: &mut Vec<String>) {
         if path.len() > 1 {
-            self.0.push(std::mem::take(path));
+            self.all.push(std::mem::take(path));
         }
         path.clear();
     }
@@ -248,9 +297,14 @@ impl<'ast> Visit<'ast> for Paths {
         // A name alone is imported, or of this module.
         if path.segments.len() > 1 {
             let segments = path.segments.iter().map(|part| part.ident.to_string());
-            self.0.push(segments.collect());
+            self.all.push(segments.collect());
         }
         visit::visit_path(self, path);
+    }
+
+    fn visit_meta_list(&mut self, list: &'ast syn::MetaList) {
+        self.tokens(list.tokens.clone());
+        visit::visit_meta_list(self, list);
     }
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
@@ -368,6 +422,32 @@ fn a_circle_is_found_over_imports_paths_and_macros() {
     ]);
     assert_eq!(circle.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_eq!(circle["a"], "a -> b -> c -> a");
+    // Over names that were imported, in code and in attributes.
+    for user in [
+        "use crate::b; fn f() { b::c::g() }",
+        "use crate::b as d; type T = d::c::T;",
+        "use crate::{b::{self}}; #[derive(Args)] struct S { #[arg(value_parser = b::c::f)] s: u8 }",
+        "use super::*; fn f() { h!(b::c::g()) }",
+        "use crate::b::c; fn f() { c::g() }",
+    ] {
+        let circle = modules(&[
+            ("", ""),
+            ("a", user),
+            ("b", "pub mod c;"),
+            ("b::c", "use crate::a::A;"),
+        ]);
+        assert_eq!(circle.keys().collect::<Vec<_>>(), ["a", "b::c"], "{user}");
+    }
+    // A type is no module, and neither is a crate.
+    let none = modules(&[
+        (
+            "a",
+            "use crate::b::B; use serde::b; fn f() { B::new(); b::c::g() }",
+        ),
+        ("b", "pub struct B;"),
+        ("b::c", "use crate::a::A;"),
+    ]);
+    assert_eq!(none, BTreeMap::new());
     // What a child takes from its parent, and the parent hands on from it.
     let parent = modules(&[("", "pub use a::A;"), ("a", "use crate::B;")]);
     assert_eq!(parent.len(), 2);
