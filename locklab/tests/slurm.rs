@@ -2,7 +2,8 @@
 //! --slurm` installs it; where it is missing, these tests are skipped.
 
 use crate::common::cluster::{Cluster, wait};
-use locklab_lab::store::{Store, StoreError};
+use locklab_host::error::Error;
+use locklab_lab::store::Store;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -99,7 +100,7 @@ fn contents(store: &Path) -> Vec<String> {
         ));
     }
     let damaged = store
-        .each_row(None, |row| -> Result<(), StoreError> {
+        .each_row(None, |row| -> Result<(), Error> {
             all.push(format!("{row:?}"));
             Ok(())
         })

@@ -3,7 +3,8 @@
 
 use crate::common::golden::golden;
 use assert_cmd::Command;
-use locklab_lab::store::{Store, StoreError};
+use locklab_host::error::Error;
+use locklab_lab::store::Store;
 use serde_json::Value;
 use std::path::Path;
 
@@ -64,7 +65,7 @@ fn rows(store: &Path) -> Vec<String> {
     let mut rows = Vec::new();
     let store = Store::read(store).unwrap();
     store
-        .each_row(None, |row| -> Result<(), StoreError> {
+        .each_row(None, |row| -> Result<(), Error> {
             rows.push(format!("{row:?}"));
             Ok(())
         })

@@ -12,7 +12,6 @@ use crate::comparison::carry_out;
 use crate::kinds::{Compared, KINDS};
 use crate::output::print;
 use locklab_host::error::Error;
-use locklab_lab::error::SettingsError;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_programs::Settings;
@@ -64,7 +63,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
 
 impl CompareArgs {
     /// Refuses what only programs have: all but the design.
-    fn refuse_for_programs(&self, why: &str) -> Result<(), SettingsError> {
+    fn refuse_for_programs(&self, why: &str) -> Result<(), Error> {
         refuse(
             &Settings {
                 design: DesignSettings::default(),
@@ -76,7 +75,6 @@ impl CompareArgs {
         if self.command.is_empty() {
             return Ok(());
         }
-        let command = "a command after --".into();
-        Err(SettingsError::NotUsed(command, why.into()))
+        Err(Error::Usage(format!("a command after -- {why}")))
     }
 }

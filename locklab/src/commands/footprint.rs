@@ -65,7 +65,7 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     let footprint = compare(&args.old, &args.new, &options);
     drop(bar);
-    let footprint = footprint.map_err(|e| Error::Failed(e.to_string()))?;
+    let footprint = footprint?;
     if let (Some(wanted), Some(inlined)) = (&args.call_sites, &footprint.inlined)
         && inlined
             .call_sites
@@ -107,7 +107,7 @@ fn hot(args: &FootprintArgs) -> Result<Option<HotCounts>, Error> {
     let read = |path: &Path| {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
-        parse_counts(&text).map_err(|e| Error::Usage(format!("{}: {e}", path.display())))
+        parse_counts(&text).map_err(|e| e.reworded(|why| format!("{}: {why}", path.display())))
     };
     Ok(Some(HotCounts {
         counts: Pair {

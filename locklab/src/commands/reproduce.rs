@@ -11,7 +11,6 @@ use crate::arguments::Common;
 use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
-use locklab_lab::error::SettingsError;
 use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::EXPERIMENTS;
 use locklab_sim_instrument::published;
@@ -92,7 +91,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
 
 impl ReproduceArgs {
     /// Refuses what is only used where kernels are built and booted.
-    fn refuse_for_kernels(&self) -> Result<(), SettingsError> {
+    fn refuse_for_kernels(&self) -> Result<(), Error> {
         let why = "is for reports whose kernels are built and booted, and none of these is; leave \
                    it out, or name one";
         for (option, given) in [
@@ -101,7 +100,7 @@ impl ReproduceArgs {
             ("--cache", self.cache.cache.is_some()),
         ] {
             if given {
-                return Err(SettingsError::NotUsed(option.into(), why.into()));
+                return Err(Error::Usage(format!("{option} {why}")));
             }
         }
         refuse(&self.guests, why)?;

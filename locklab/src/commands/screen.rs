@@ -10,7 +10,7 @@ use locklab_host::interrupt;
 use locklab_host::topology::Topology;
 use locklab_lab::settings::{Limit, Renamed};
 use locklab_programs::counters::{Counters, Mode};
-use locklab_programs::error::Fault;
+use locklab_programs::fault::Fault;
 use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::screen::{Screened, screen};

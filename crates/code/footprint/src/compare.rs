@@ -6,38 +6,39 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bloat::BloatOMeter;
-use crate::error::Error;
+use crate::error::not_linked;
 use crate::footprint::Footprint;
 use crate::input::Input;
 use crate::options::Options;
 use crate::pairing::pair;
 use crate::tally::{Tally, Wanted};
+use locklab_host::error::Error;
 
 /// Compares two ELF executables, objects, archives, kernel images, or two
 /// folders of them, in which symbols are summed over all files. Both sides
 /// are read at once, each in a thread.
 ///
 /// # Errors
-/// [`Error::Missing`], [`Error::Permission`], [`Error::Read`] or
-/// [`Error::NotAFile`] for a path that cannot be read; [`Error::EmptyFile`],
-/// [`Error::EmptyFolder`], [`Error::EmptyArchive`] or [`Error::NotElf`] for one
-/// with nothing to compare; [`Error::FolderAgainstFile`] for two sides of
-/// different kinds; [`Error::NotLinked`] for counts of an input that is not one
-/// linked file. [`Error::Damaged`] applies to a file of a folder too: leaving
-/// it out would show as a difference.
+/// [`Error::Failed`] if a path cannot be read or has nothing to compare, the
+/// two sides are of different kinds, counts are given for an input that is not
+/// one linked file, or a file is damaged, also one of a folder: leaving it out
+/// would show as a difference.
 pub fn compare(old: &Path, new: &Path, options: &Options<'_>) -> Result<Footprint, Error> {
     let (old_input, new_input) = (Input::find(old)?, Input::find(new)?);
     if old_input.is_folder != new_input.is_folder {
         let (folder, file) = match old_input.is_folder {
-            true => (old.into(), new.into()),
-            false => (new.into(), old.into()),
+            true => (old, new),
+            false => (new, old),
         };
-        return Err(Error::FolderAgainstFile { folder, file });
+        return Err(Error::Failed(format!(
+            "{} is a folder and {} is a file; give two files or two folders.",
+            folder.display(),
+            file.display()
+        )));
     }
     for (path, input) in [(old, &old_input), (new, &new_input)] {
         if options.hot.is_some() && input.is_folder {
-            let label = path.display().to_string();
-            return Err(Error::NotLinked { label });
+            return Err(not_linked(path.display()));
         }
     }
 

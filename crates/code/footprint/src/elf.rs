@@ -12,7 +12,8 @@ use object::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::damaged;
+use locklab_host::error::Error;
 
 /// Sorts the bytes of a section by their purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -101,17 +102,17 @@ pub(crate) struct Elf<'a> {
 
 impl<'a> Elf<'a> {
     pub(crate) fn parse(label: &'a str, data: &'a [u8]) -> Result<Self, Error> {
-        let damaged = |e: object::Error| Error::damaged(label, e);
-        let file = object::File::parse(data).map_err(damaged)?;
+        let wrong = |e: object::Error| damaged(label, e);
+        let file = object::File::parse(data).map_err(wrong)?;
         let mut sections = Vec::new();
         for section in file.sections() {
-            let name = String::from_utf8_lossy(section.name_bytes().map_err(damaged)?);
+            let name = String::from_utf8_lossy(section.name_bytes().map_err(wrong)?);
             if let Some((start, bytes)) = section.file_range() {
                 let end = start.checked_add(bytes);
                 if end.is_none_or(|end| end > data.len() as u64) {
                     let (name, len) = (name.escape_debug(), data.len());
                     let reason = format!("section {name} ends beyond its {len} bytes");
-                    return Err(Error::damaged(label, reason));
+                    return Err(damaged(label, reason));
                 }
             }
             if let SectionFlags::Elf { sh_type, sh_flags } = section.flags() {
@@ -181,7 +182,7 @@ impl<'a> Elf<'a> {
 
     /// Returns every symbol with a size, as `nm --size-sort` prints them.
     pub(crate) fn symbols(&self) -> Result<Vec<Symbol<'a>>, Error> {
-        let damaged = |e: object::Error| Error::damaged(self.label, e);
+        let wrong = |e: object::Error| damaged(self.label, e);
         let mut symbols = Vec::new();
         for symbol in self.file.symbols() {
             let SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
@@ -213,7 +214,7 @@ impl<'a> Elf<'a> {
                 _ => local,
             };
             symbols.push(Symbol {
-                name: String::from_utf8_lossy(symbol.name_bytes().map_err(damaged)?),
+                name: String::from_utf8_lossy(symbol.name_bytes().map_err(wrong)?),
                 letter,
                 class,
                 bytes: symbol.size(),
@@ -235,7 +236,7 @@ impl<'a> Elf<'a> {
                 let range = start..start.saturating_add(section.size());
                 // A file of debug information alone has no contents here.
                 let data = section.data();
-                code.push((range, data.map_err(|e| Error::damaged(self.label, e))?));
+                code.push((range, data.map_err(|e| damaged(self.label, e))?));
             }
         }
         code.sort_by_key(|(range, _)| range.start);

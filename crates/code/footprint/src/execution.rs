@@ -9,9 +9,10 @@ use iced_x86::{Decoder, DecoderOptions};
 use object::{Architecture, Object};
 
 use crate::elf::{Code, Elf, Symbol};
-use crate::error::Error;
+use crate::error::not_linked;
 use crate::hot::{Executed, Place};
 use crate::names::normalise;
+use locklab_host::error::Error;
 
 /// Returns the stretches, and the sum of counts that are not in this image.
 pub(crate) fn place(
@@ -20,9 +21,7 @@ pub(crate) fn place(
     counts: &[(Place, u64)],
 ) -> Result<(Vec<Executed>, u64), Error> {
     if !elf.is_linked() {
-        return Err(Error::NotLinked {
-            label: elf.label().to_string(),
-        });
+        return Err(not_linked(elf.label()));
     }
     let code = elf.code()?;
     let architecture = elf.file().architecture();

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use locklab_host::error::Error;
 
 /// A stretch of code and how many instructions were executed in it: one
 /// instruction, a basic block or a function, as fine as the counts are.
@@ -128,7 +128,7 @@ pub enum Place {
 /// are not of the program itself are passed over.
 ///
 /// # Errors
-/// [`Error::Counts`] names the first line that is of another form.
+/// [`Error::Usage`] names the first line that is of another form.
 pub fn parse_counts(text: &str) -> Result<Vec<(Place, u64)>, Error> {
     let lines = text.lines().enumerate().map(|(at, line)| (at, line.trim()));
     let mut lines = lines
@@ -141,9 +141,13 @@ pub fn parse_counts(text: &str) -> Result<Vec<(Place, u64)>, Error> {
     };
     lines
         .filter_map(|(at, line)| {
-            let count = parse(line).ok_or_else(|| Error::Counts {
-                line: at + 1,
-                text: line.chars().take(60).collect(),
+            let count = parse(line).ok_or_else(|| {
+                Error::Usage(format!(
+                    "line {} of the counts ({:?}) is not an address or symbol and a count; write \
+                     for example 0x401000 12.",
+                    at + 1,
+                    line.chars().take(60).collect::<String>()
+                ))
             });
             count.transpose()
         })

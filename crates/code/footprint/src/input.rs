@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use object::read::archive::ArchiveFile;
 
-use crate::error::Error;
+use crate::error::{damaged, empty_folder, io};
+use locklab_host::error::Error;
 
 const ELF: &[u8] = b"\x7fELF";
 const ARCHIVE: &[u8] = b"!<arch>\n";
@@ -38,17 +39,21 @@ pub(crate) struct Input {
 impl Input {
     /// Looks what is at `path`, without reading the files' contents.
     pub(crate) fn find(path: &Path) -> Result<Self, Error> {
-        let meta = fs::metadata(path).map_err(|e| Error::io(path, e))?;
+        let meta = fs::metadata(path).map_err(|e| io(path, &e))?;
         let mut files = Vec::new();
         if meta.is_dir() {
             walk(path, &mut files)?;
             if files.is_empty() {
-                return Err(Error::EmptyFolder { path: path.into() });
+                return Err(empty_folder(path));
             }
         } else if meta.is_file() {
             files.push((path.to_path_buf(), meta.len()));
         } else {
-            return Err(Error::NotAFile { path: path.into() });
+            return Err(Error::Failed(format!(
+                "{} is neither a file nor a folder; give an ELF file, an archive, or a folder of \
+                 them.",
+                path.display()
+            )));
         }
         Ok(Self {
             path: path.to_path_buf(),
@@ -79,16 +84,17 @@ impl Input {
             };
             let file = name.to_string_lossy();
             let Some(map) = map(path)? else {
-                return Err(Error::EmptyFile { path: path.clone() });
+                return Err(Error::Failed(format!(
+                    "{} is empty; build or copy it again.",
+                    path.display()
+                )));
             };
             seen += images_of(path, &file, &map, self.is_folder, visit)?;
             done(*bytes);
         }
         if seen == 0 {
             // Only archives without ELF members were found.
-            return Err(Error::EmptyFolder {
-                path: self.path.clone(),
-            });
+            return Err(empty_folder(&self.path));
         }
         Ok(())
     }
@@ -111,10 +117,10 @@ fn images_of(
     if !data.starts_with(ARCHIVE) && !data.starts_with(THIN) {
         return Err(not_elf(path, data));
     }
-    let archive = ArchiveFile::parse(data).map_err(|e| Error::damaged(&label, e))?;
+    let archive = ArchiveFile::parse(data).map_err(|e| damaged(&label, e))?;
     let mut seen = 0;
     for member in archive.members() {
-        let member = member.map_err(|e| Error::damaged(&label, e))?;
+        let member = member.map_err(|e| damaged(&label, e))?;
         let name = String::from_utf8_lossy(member.name());
         let label = &format!("{label}({name})");
         if member.is_thin() {
@@ -128,7 +134,7 @@ fn images_of(
                 seen += 1;
             }
         } else {
-            let data = member.data(data).map_err(|e| Error::damaged(label, e))?;
+            let data = member.data(data).map_err(|e| damaged(label, e))?;
             // Others are metadata of the compiler (`lib.rmeta`) or bitcode.
             if data.starts_with(ELF) {
                 visit(Image { label, file, data })?;
@@ -137,15 +143,18 @@ fn images_of(
         }
     }
     if seen == 0 && !in_folder {
-        return Err(Error::EmptyArchive { path: path.into() });
+        return Err(Error::Failed(format!(
+            "{} is an archive without an ELF member; give one made of object files.",
+            path.display()
+        )));
     }
     Ok(seen)
 }
 
 /// `None` if the file is empty, which cannot be mapped.
 fn map(path: &Path) -> Result<Option<Mmap>, Error> {
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let meta = file.metadata().map_err(|e| Error::io(path, e))?;
+    let file = File::open(path).map_err(|e| io(path, &e))?;
+    let meta = file.metadata().map_err(|e| io(path, &e))?;
     if meta.len() == 0 {
         return Ok(None);
     }
@@ -154,17 +163,17 @@ fn map(path: &Path) -> Result<Option<Mmap>, Error> {
     // as with every linker and debugger; reading a kernel with its debug
     // information into memory instead would cost hundreds of megabytes.
     let map = unsafe { Mmap::map(&file) };
-    map.map(Some).map_err(|e| Error::io(path, e))
+    map.map(Some).map_err(|e| io(path, &e))
 }
 
 fn walk(folder: &Path, files: &mut Vec<(PathBuf, u64)>) -> Result<(), Error> {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|e| Error::io(&folder, e))? {
-            let entry = entry.map_err(|e| Error::io(&folder, e))?;
+        for entry in fs::read_dir(&folder).map_err(|e| io(&folder, &e))? {
+            let entry = entry.map_err(|e| io(&folder, &e))?;
             let path = entry.path();
             // Of the entry itself: symbolic links are not followed.
-            let meta = entry.metadata().map_err(|e| Error::io(&path, e))?;
+            let meta = entry.metadata().map_err(|e| io(&path, &e))?;
             if meta.is_dir() {
                 folders.push(path);
             } else if meta.is_file() && is_wanted(&path)? {
@@ -178,10 +187,10 @@ fn walk(folder: &Path, files: &mut Vec<(PathBuf, u64)>) -> Result<(), Error> {
 
 fn is_wanted(path: &Path) -> Result<bool, Error> {
     let mut start = Vec::new();
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    let file = File::open(path).map_err(|e| io(path, &e))?;
     file.take(8)
         .read_to_end(&mut start)
-        .map_err(|e| Error::io(path, e))?;
+        .map_err(|e| io(path, &e))?;
     Ok(start.starts_with(ELF) || start == ARCHIVE || start == THIN)
 }
 
@@ -203,6 +212,8 @@ fn not_elf(path: &Path, data: &[u8]) -> Error {
     } else {
         ("some other file", BUILT)
     };
-    let path = path.to_path_buf();
-    Error::NotElf { path, what, remedy }
+    Error::Failed(format!(
+        "{} is {what}, not an ELF file or an archive of them; {remedy}.",
+        path.display()
+    ))
 }

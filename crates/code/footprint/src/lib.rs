@@ -15,7 +15,7 @@
 //! };
 //! let footprint = compare(Path::new("old/vmlinux"), Path::new("new/vmlinux"), &options)?;
 //! println!("{}", render(&footprint, 20));
-//! # Ok::<(), locklab_footprint::Error>(())
+//! # Ok::<(), locklab_host::error::Error>(())
 //! ```
 //!
 //! Reads files only; runs nothing. A file is mapped, not copied, and debug
@@ -45,7 +45,6 @@ mod tally;
 pub use bloat::{BloatOMeter, BloatTotals};
 pub use compare::{bloat_o_meter_totals, compare};
 pub use elf::Class;
-pub use error::Error;
 pub use footprint::{
     CallSite, CallSites, Change, Changes, ClassSize, DataSize, FileSize, Footprint, HotPair,
     InlinedCopies, InlinedFunction, InputSummary, Pair, SectionSize, SymbolSize,

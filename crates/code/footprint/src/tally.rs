@@ -11,13 +11,13 @@ use object::{Object, ObjectSection};
 
 use crate::bloat::BloatSizes;
 use crate::elf::{Class, Elf};
-use crate::error::Error;
 use crate::execution;
 use crate::hot::LINE_BYTES;
 use crate::hot::{HotText, Place, hot_text};
 use crate::inlined::{self, Inlined, Sum};
 use crate::input::Input;
 use crate::names::normalise;
+use locklab_host::error::Error;
 
 /// Selects what is read of a side besides its symbols.
 #[derive(Default)]

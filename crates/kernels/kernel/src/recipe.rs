@@ -10,7 +10,6 @@ use crate::settings::{BoxSettings, GuestSettings};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::error::SettingsError;
 use locklab_lab::file::{self, FileKind};
 use locklab_lab::settings::DesignSettings;
 use schemars::JsonSchema;
@@ -133,15 +132,15 @@ impl Experiment {
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         // A file of version 0.1 is refused with the line to write.
-        let kind = FileKind::of(text, &[FileKind::other(KIND)]);
-        let experiment = kind.and_then(|_| file::parse::<Self>(text));
-        let experiment = experiment.map_err(|e| match e {
-            SettingsError::UnknownKind { line, word, .. } => format!(
-                "line {line}: this is an experiment of kind '{word}', and not with kernels; \
-                 'locklab compare FILE' runs those of every kind"
-            ),
-            e => e.to_string(),
-        })?;
+        let foreign = |word: &str| {
+            format!(
+                "this is an experiment of kind '{word}', and not with kernels; 'locklab compare \
+                 FILE' runs those of every kind"
+            )
+        };
+        let kind = FileKind::other(KIND).check(text, foreign);
+        let experiment = kind.and_then(|()| file::parse::<Self>(text));
+        let experiment = experiment.map_err(|e| e.to_string())?;
         experiment.check()?;
         Ok(experiment)
     }

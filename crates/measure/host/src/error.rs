@@ -1,16 +1,22 @@
-//! Failures of a command: one sentence with the next step, and an exit code.
+//! Failures of every crate and command: one sentence with the next step, and
+//! an exit code.
 //!
 //! 0 done; 1 failed; 2 bad arguments; 3 a regression was found and
 //! `--fail-on worse` was given; 130 interrupted.
+//!
+//! One type, because nothing decides by what a sentence says: a caller hands it
+//! on, adds the path of a file, or ends the process. Where a program must tell
+//! two failures apart, as a run that may be tried again, they have a type of
+//! their own.
 
-use crate::libraries::LibraryError;
 use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// A failure of a command.
-#[derive(Debug)]
+/// A failure, with its sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Bad arguments (exit code 2). Nothing was run.
+    /// Bad arguments or a bad file (exit code 2). Nothing was run.
     Usage(String),
     /// The work failed (exit code 1). What was measured is stored.
     Failed(String),
@@ -19,6 +25,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Puts the path of the file that is at fault before the sentence.
+    #[must_use]
+    pub fn within(self, path: &Path) -> Self {
+        self.reworded(|sentence| format!("{}, {sentence}", path.display()))
+    }
+
+    /// Changes the sentence, and keeps the exit code.
+    #[must_use]
+    pub fn reworded(self, words: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Usage(text) => Self::Usage(words(text)),
+            Self::Failed(text) => Self::Failed(words(text)),
+            Self::Interrupted(text) => Self::Interrupted(words(text)),
+        }
+    }
+
     /// Returns the process's exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
@@ -38,9 +60,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<LibraryError> for Error {
-    fn from(error: LibraryError) -> Self {
-        Self::Failed(error.to_string())
-    }
-}

@@ -5,8 +5,8 @@
 //! part: how the kind is found, and how an error names its line. It must never
 //! run anything.
 
-use crate::error::SettingsError;
 use crate::experiment::kind_of_today;
+use locklab_host::error::Error;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::path::Path;
@@ -41,29 +41,49 @@ impl FileKind {
     /// # Errors
     /// If the text is not TOML, or has no known `kind`, as a file of version
     /// 0.1. The message has the line, and the line to write.
-    pub fn of(text: &str, kinds: &[Self]) -> Result<Self, SettingsError> {
+    pub fn of(text: &str, kinds: &[Self]) -> Result<Self, Error> {
+        Self::find(text, kinds, |word, known| {
+            format!("'{word}' is no kind of experiment; there are {known}")
+        })
+    }
+
+    /// Checks that a file with this text is of this kind.
+    ///
+    /// # Errors
+    /// As of [`FileKind::of`]; of another kind, `foreign` says what is wrong
+    /// with its word.
+    pub fn check(self, text: &str, foreign: impl FnOnce(&str) -> String) -> Result<(), Error> {
+        Self::find(text, &[self], |word, _| foreign(word)).map(drop)
+    }
+
+    /// `unknown` words the error of a kind that is none of these, from its word
+    /// and the words of these.
+    fn find(
+        text: &str,
+        kinds: &[Self],
+        unknown: impl FnOnce(&str, &str) -> String,
+    ) -> Result<Self, Error> {
         let table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
         let words: Vec<String> = kinds.iter().map(|k| format!("\"{}\"", k.word)).collect();
         let known = words.join(", ");
         let Some(kind) = table.get("kind") else {
             let line = first_setting(text);
             let likely = likely(&table, kinds);
-            return Err(SettingsError::NoKind {
-                line,
-                likely,
-                known,
-            });
+            return Err(Error::Usage(format!(
+                "line {line}: the file does not say what it compares; write kind = \"{likely}\" \
+                 above this line (there are {known})"
+            )));
         };
         let word = kind.as_str().unwrap_or("a value without quotes");
         let is_word = |kind: &&Self| kind.word == kind_of_today(word);
         kinds.iter().find(is_word).copied().ok_or_else(|| {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
-            if word == "sweep" {
-                return SettingsError::Sweep(line);
-            }
-            let word = word.to_owned();
-            SettingsError::UnknownKind { line, word, known }
+            let why = match word {
+                "sweep" => "a sweep is many experiments; run it with locklab sweep FILE".into(),
+                word => unknown(word, &known),
+            };
+            Error::Usage(format!("line {line}: {why}"))
         })
     }
 }
@@ -72,11 +92,8 @@ impl FileKind {
 ///
 /// # Errors
 /// If the file cannot be read, or is not text; the message has its name.
-pub fn read(path: &Path) -> Result<String, SettingsError> {
-    let not_read = |why: String| SettingsError::NotRead {
-        path: path.to_owned(),
-        why,
-    };
+pub fn read(path: &Path) -> Result<String, Error> {
+    let not_read = |why: String| Error::Usage(format!("cannot read {}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|e| not_read(e.to_string()))?;
     String::from_utf8(bytes).map_err(|e| {
         let text = &e.as_bytes()[..e.utf8_error().valid_up_to()];
@@ -90,7 +107,7 @@ pub fn read(path: &Path) -> Result<String, SettingsError> {
 /// # Errors
 /// If it is not TOML, or a key is unknown, missing or of the wrong type; the
 /// message has the line.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|e| sentence(text, culprit::<T>(text, &e), &e))
 }
 
@@ -98,7 +115,7 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, SettingsError> {
 ///
 /// # Errors
 /// Those of [`read`] and [`parse`]; the message has the name of the file.
-pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, SettingsError> {
+pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     parse(&read(path)?).map_err(|e| e.within(path))
 }
 
@@ -128,15 +145,15 @@ fn culprit<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> usize {
     blamed.map_or(span.start, |name| name.span().start)
 }
 
-fn located(text: &str, error: &toml::de::Error) -> SettingsError {
+fn located(text: &str, error: &toml::de::Error) -> Error {
     sentence(text, error.span().map_or(0, |span| span.start), error)
 }
 
-fn sentence(text: &str, at: usize, error: &toml::de::Error) -> SettingsError {
+fn sentence(text: &str, at: usize, error: &toml::de::Error) -> Error {
     let line = text[..at.min(text.len())].matches('\n').count() + 1;
     let words: Vec<&str> = error.message().split_whitespace().collect();
     let why = words.join(" ");
-    SettingsError::Line { line, why }
+    Error::Usage(format!("line {line}: {why}"))
 }
 
 /// The line of the first setting or table, where one more setting can stand.

@@ -4,13 +4,13 @@
 //! It judges nothing itself. A gate that judged nothing fails: success would
 //! mean that nothing is worse.
 
-use crate::error::GateError;
 use crate::experiment::{Cell, Experiment, Layout, Role};
 use crate::ranking::Point;
 use crate::ranking::{Question, Ranking};
 use crate::verdicts::Verdicts;
 use clap::ValueEnum;
 use locklab_document::number::count;
+use locklab_host::error::Error;
 use locklab_judge::{Family, MIN_PAIRS, Verdict, blocks_needed, fewest_callable, pairs_needed};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub fn fails(
     fail_on: &[FailOn],
     experiment: &Experiment,
     verdicts: &Verdicts,
-) -> Result<bool, GateError> {
+) -> Result<bool, Error> {
     if let Some(ranking) = &verdicts.ranking {
         return fails_today(fail_on, experiment, ranking);
     }
@@ -61,7 +61,10 @@ pub fn fails(
         .filter(|m| m.metric.role == Role::Primary)
         .any(|m| m.judged.was_judged());
     if !fail_on.is_empty() && !judged {
-        return Err(GateError::NoVerdict);
+        return Err(Error::Failed(
+            "--fail-on judged nothing: no cell has a verdict; give more --pairs or more time"
+                .into(),
+        ));
     }
     let incomplete = experiment.interrupted.is_some()
         || experiment.cells.iter().any(|cell| {
@@ -82,11 +85,15 @@ fn fails_today(
     fail_on: &[FailOn],
     experiment: &Experiment,
     ranking: &Ranking,
-) -> Result<bool, GateError> {
+) -> Result<bool, Error> {
     let words = ranking.points.iter().filter_map(Point::today);
     let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
-        return Err(GateError::NoRank);
+        return Err(Error::Failed(
+            "--fail-on judged nothing: what is in use today has a rank at no point; give more \
+             --pairs or more time"
+                .into(),
+        ));
     }
     let stopped = |cell: &Cell| cell.stopped.is_some();
     let incomplete = experiment.interrupted.is_some() || experiment.cells.iter().any(stopped);

@@ -12,7 +12,6 @@
 // A message is printed by `locklab_host::message`, which cannot panic.
 #![cfg_attr(not(test), warn(clippy::print_stderr))]
 
-pub mod error;
 pub mod experiment;
 pub mod file;
 pub mod gate;

@@ -6,7 +6,7 @@
 //! one (1..8). c itself is always in the list (1,2,4..100 ends 32,64,100). This
 //! module only parses; the meaning of a number is the caller's.
 
-use crate::error::SettingsError;
+use locklab_host::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -19,7 +19,7 @@ const MOST: usize = 4096;
 /// # Errors
 /// If an item is empty or not a number, a range is falling or follows no rule,
 /// or the list is too long.
-pub fn parse(text: &str) -> Result<Vec<u64>, SettingsError> {
+pub fn parse(text: &str) -> Result<Vec<u64>, Error> {
     let mut list = Vec::new();
     for item in text.split(',') {
         match item.split_once("..") {
@@ -30,15 +30,19 @@ pub fn parse(text: &str) -> Result<Vec<u64>, SettingsError> {
             }
         }
         if list.len() > MOST {
-            return Err(SettingsError::LongList(text.into(), MOST));
+            return Err(Error::Usage(format!(
+                "'{text}' has more than {MOST} numbers; make it shorter"
+            )));
         }
     }
     Ok(list)
 }
 
-fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), SettingsError> {
+fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Error> {
     if to < from {
-        return Err(SettingsError::FallingRange(text.into()));
+        return Err(Error::Usage(format!(
+            "'{text}' has a falling range; write the smaller number first"
+        )));
     }
     let next: Box<dyn Fn(u64) -> Option<u64>> = match *list.as_slice() {
         [.., a, b] if a > 0 && b > a && b % a == 0 && b.checked_mul(b / a) == Some(from) => {
@@ -49,13 +53,20 @@ fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Set
         }
         [b] if from > b => Box::new(move |n| n.checked_add(from - b)),
         [] => Box::new(|n| n.checked_add(1)),
-        _ => return Err(SettingsError::NoStep(text.into())),
+        _ => {
+            return Err(Error::Usage(format!(
+                "'{text}': the numbers before '..' rise by no common step or ratio; write them as \
+                 1,2,4..64 or 1,3,5..9"
+            )));
+        }
     };
     let mut n = from;
     while n < to {
         list.push(n);
         if list.len() > MOST {
-            return Err(SettingsError::LongList(text.into(), MOST));
+            return Err(Error::Usage(format!(
+                "'{text}' has more than {MOST} numbers; make it shorter"
+            )));
         }
         match next(n) {
             Some(after) => n = after,
@@ -66,13 +77,19 @@ fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Set
     Ok(())
 }
 
-fn number(item: &str, text: &str) -> Result<u64, SettingsError> {
+fn number(item: &str, text: &str) -> Result<u64, Error> {
     let item = item.trim();
     if item.is_empty() {
-        return Err(SettingsError::EmptyItem(text.into()));
+        return Err(Error::Usage(format!(
+            "'{text}' has an empty item; write a list as 1,2,4..64"
+        )));
     }
-    item.parse()
-        .map_err(|_| SettingsError::NotANumber(item.into()))
+    item.parse().map_err(|_| {
+        Error::Usage(format!(
+            "'{item}' is not a whole number from 0 to {max}; write a list as 1,2,4..64",
+            max = u64::MAX
+        ))
+    })
 }
 
 /// A list of numbers: `1,2,4..64` on a command line, an array in a file.
@@ -81,9 +98,9 @@ fn number(item: &str, text: &str) -> Result<u64, SettingsError> {
 pub struct Numbers(pub Vec<u64>);
 
 impl FromStr for Numbers {
-    type Err = SettingsError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, SettingsError> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map(Self)
     }
 }
@@ -94,10 +111,11 @@ impl FromStr for Numbers {
 pub struct Cpus(pub Vec<usize>);
 
 impl FromStr for Cpus {
-    type Err = SettingsError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, SettingsError> {
-        let cpu = |n: u64| usize::try_from(n).map_err(|_| SettingsError::NoCpu(n));
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let cpu =
+            |n: u64| usize::try_from(n).map_err(|_| Error::Usage(format!("there is no CPU {n}")));
         parse(text)?
             .into_iter()
             .map(cpu)

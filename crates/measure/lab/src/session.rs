@@ -11,8 +11,9 @@ use crate::instrument::Instrument;
 use crate::pairs::primary_pairs;
 use crate::progress::Progress;
 use crate::runner::{Outcome, Runner, Stop};
-use crate::store::{Listed, Recorder, Store, StoreError, hash_of};
+use crate::store::{Listed, Recorder, Store, hash_of};
 use locklab_document::number;
+use locklab_host::error::Error;
 use locklab_judge::bias_band;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -56,7 +57,7 @@ impl Session<'_> {
         self,
         instrument: &mut dyn Instrument,
         mut experiment: Experiment,
-    ) -> Result<Measured, StoreError> {
+    ) -> Result<Measured, Error> {
         let Self {
             store,
             command,
@@ -129,7 +130,7 @@ fn begin(
     resume: bool,
     experiment: &mut Experiment,
     progress: &Progress,
-) -> Result<i64, StoreError> {
+) -> Result<i64, Error> {
     let unfinished = if resume { store.unfinished(key)? } else { None };
     let Some(id) = unfinished else {
         if resume {
@@ -187,7 +188,7 @@ fn read_bands(
     store: &Store,
     instrument: &dyn Instrument,
     experiment: &mut Experiment,
-) -> Result<(), StoreError> {
+) -> Result<(), Error> {
     for cell in &mut experiment.cells {
         match instrument.bias_fingerprint(cell) {
             // A deterministic instrument has no bias.

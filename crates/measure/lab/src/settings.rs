@@ -8,15 +8,14 @@
 //! specification, and must never stand in one of these types, where it would
 //! take precedence over a file.
 
-use crate::error::SettingsError;
 use crate::experiment::Design;
 use clap::Args;
+use locklab_host::error::Error;
 use locklab_judge::Family;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -26,10 +25,11 @@ use std::time::Duration;
 ///
 /// # Errors
 /// If a setting cannot be written as text, such as a path that is not UTF-8.
-pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T, SettingsError> {
+pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T, Error> {
     let mut merged = as_value(file)?;
     lay_over(&mut merged, as_value(command)?);
-    serde_json::from_value(merged).map_err(|e| SettingsError::Contradiction(e.to_string()))
+    serde_json::from_value(merged)
+        .map_err(|e| Error::Usage(format!("the settings contradict one another: {e}")))
 }
 
 /// The settings that were given, each as its option is typed.
@@ -49,15 +49,16 @@ pub fn given(settings: &impl Serialize) -> Vec<String> {
 ///
 /// # Errors
 /// If one was given: its option, and `why` it is not used.
-pub fn refuse(settings: &impl Serialize, why: &str) -> Result<(), SettingsError> {
+pub fn refuse(settings: &impl Serialize, why: &str) -> Result<(), Error> {
     match given(settings).first() {
-        Some(option) => Err(SettingsError::NotUsed(option.clone(), why.into())),
+        Some(option) => Err(Error::Usage(format!("{option} {why}"))),
         None => Ok(()),
     }
 }
 
-fn as_value(settings: &impl Serialize) -> Result<Value, SettingsError> {
-    serde_json::to_value(settings).map_err(|e| SettingsError::NoText(e.to_string()))
+fn as_value(settings: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(settings)
+        .map_err(|e| Error::Usage(format!("a setting cannot be written as text: {e}")))
 }
 
 /// Whether a setting was given: an absent one is null, an empty list, a table
@@ -105,13 +106,15 @@ impl Default for Percent {
 }
 
 impl TryFrom<f64> for Percent {
-    type Error = SettingsError;
+    type Error = Error;
 
-    fn try_from(percent: f64) -> Result<Self, SettingsError> {
+    fn try_from(percent: f64) -> Result<Self, Error> {
         if percent > 0.0 && percent < 100.0 {
             return Ok(Self(percent));
         }
-        Err(SettingsError::NoMargin(percent))
+        Err(Error::Usage(format!(
+            "{percent} is no margin; give a percentage above 0 and below 100"
+        )))
     }
 }
 
@@ -122,7 +125,7 @@ impl From<Percent> for f64 {
 }
 
 impl FromStr for Percent {
-    type Err = Box<dyn Error + Send + Sync>;
+    type Err = Box<dyn std::error::Error + Send + Sync>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(text.parse::<f64>()?.try_into()?)
@@ -159,13 +162,15 @@ impl Limit {
 }
 
 impl TryFrom<f64> for Limit {
-    type Error = SettingsError;
+    type Error = Error;
 
-    fn try_from(seconds: f64) -> Result<Self, SettingsError> {
+    fn try_from(seconds: f64) -> Result<Self, Error> {
         if seconds > 0.0 && seconds <= Self::LONGEST {
             return Ok(Self(seconds));
         }
-        Err(SettingsError::NoLimit(seconds))
+        Err(Error::Usage(format!(
+            "a time limit of {seconds} s is none; give seconds above 0"
+        )))
     }
 }
 
@@ -176,7 +181,7 @@ impl From<Limit> for f64 {
 }
 
 impl FromStr for Limit {
-    type Err = Box<dyn Error + Send + Sync>;
+    type Err = Box<dyn std::error::Error + Send + Sync>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(text.parse::<f64>()?.try_into()?)
@@ -225,10 +230,12 @@ impl DesignSettings {
     ///
     /// # Errors
     /// If the number of pairs is zero or too large.
-    pub fn design(&self, pairs: u32, family: Family, aa: bool) -> Result<Design, SettingsError> {
+    pub fn design(&self, pairs: u32, family: Family, aa: bool) -> Result<Design, Error> {
         let pairs = self.pairs.unwrap_or(pairs);
         if matches!(pairs, 0 | 100_001..) {
-            return Err(SettingsError::Pairs(pairs));
+            return Err(Error::Usage(format!(
+                "{pairs} pairs show nothing; give --pairs 8 or more"
+            )));
         }
         Ok(Design {
             pairs,
@@ -267,10 +274,10 @@ pub trait NewName: Clone + Send + Sync + 'static {
 }
 
 impl<T: NewName> FromStr for Renamed<T> {
-    type Err = SettingsError;
+    type Err = Error;
 
-    fn from_str(_: &str) -> Result<Self, SettingsError> {
-        Err(SettingsError::Renamed(T::SENTENCE))
+    fn from_str(_: &str) -> Result<Self, Error> {
+        Err(Error::Usage(T::SENTENCE.into()))
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod alone;
 mod database;
-mod error;
 pub mod export;
 mod merge;
 mod prune;
@@ -17,7 +16,6 @@ mod recorder;
 mod schema;
 
 pub use database::{Slot, Store, StoredRow, hash_of};
-pub use error::StoreError;
 pub use merge::Merged;
 pub use prune::{Prune, Pruned};
 pub use reading::{DamagedRow, Listed, StoredSample, listing};

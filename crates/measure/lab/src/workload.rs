@@ -2,9 +2,9 @@
 //! a matrix, a ranking and a sweep, here and on a model. All of them make
 //! [`Cells`] of it.
 
-use crate::error::SettingsError;
 use crate::list::{self, Numbers};
 use clap::{Args, ValueEnum};
+use locklab_host::error::Error;
 use locklab_workload::{Cells, Choice, Distribution, MOST_THREADS, Mix, Unit, Work, mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -223,11 +223,15 @@ pub fn check_readers(
     mix: &Mix,
     mut shared: impl Iterator<Item = bool>,
     able: &[&str],
-) -> Result<(), SettingsError> {
+) -> Result<(), Error> {
     if mix.reads == 0 || shared.any(|shares| shares) {
         return Ok(());
     }
-    Err(SettingsError::NoReaders(able.join(", ")))
+    Err(Error::Usage(format!(
+        "none of these locks lets readers share it, so --reads has nothing to show; name one that \
+         does ({})",
+        able.join(", ")
+    )))
 }
 
 #[cfg(test)]

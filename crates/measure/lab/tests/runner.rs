@@ -1,12 +1,13 @@
 //! The order of execution, with an instrument that plays a script.
 
 use crate::common::script::{Script, cells, design, lengths, orders, run, run_until, store};
+use locklab_host::error::Error;
 use locklab_judge::{Side, coin, fork_seed};
 use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Order, Pair, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::progress::Progress;
 use locklab_lab::runner::{Runner, Stop};
-use locklab_lab::store::{Recorder, StoreError};
+use locklab_lab::store::Recorder;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -157,10 +158,9 @@ fn a_store_that_fails_costs_the_copy_only() {
     let mut cells = cells(1);
     let mut recorder = store(&cells);
     recorder.with(|_, _| {
-        Err::<(), _>(StoreError::Failed {
-            path: "a.sqlite".into(),
-            why: "the disk is full".into(),
-        })
+        Err::<(), _>(Error::Failed(
+            "the store a.sqlite failed: the disk is full".into(),
+        ))
     });
     run_until(8, &mut cells, &mut Script::default(), &mut recorder, None);
     assert_eq!(cells[0].pairs.len(), 8);

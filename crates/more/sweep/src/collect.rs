@@ -16,7 +16,7 @@ use crate::task::{Missing, Task, missing_units};
 use locklab_lab::experiment::Invalid;
 use locklab_lab::matrix::{JAIN, LATENCY_P99, OPS};
 use locklab_lab::progress::Progress;
-use locklab_lab::store::{Store, StoreError, StoredRow};
+use locklab_lab::store::{Store, StoredRow};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -293,7 +293,7 @@ fn merge(
                 .filter_map(|(id, key)| Some((id, numbers[expected.by_key.get(&key)?])))
                 .collect();
             let mut copied = 0;
-            shard.each_row(None, |row| -> Result<(), StoreError> {
+            shard.each_row(None, |row| -> Result<(), locklab_host::error::Error> {
                 // A task may have stored more runs since the check.
                 if copied < 2 * runs {
                     store.append(ids[&row.experiment], row)?;

@@ -2,7 +2,6 @@
 //! with the next step.
 
 use crate::task::Task;
-use locklab_lab::store::StoreError;
 use std::path::{Path, PathBuf};
 
 /// Why an operation on a sweep has no result.
@@ -89,16 +88,13 @@ pub enum Error {
     /// Nothing can be collected yet.
     #[error("{0}")]
     Nothing(String),
-    /// A shard or the merged store cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// What an instrument or the judge said, or the store while samples were
     /// measured.
     #[error("{0}")]
     Lab(String),
-    /// What the kernel lab said.
+    /// What a store or the kernel lab said.
     #[error(transparent)]
-    Kernel(#[from] locklab_host::error::Error),
+    Below(#[from] locklab_host::error::Error),
     /// Ctrl-C, or the end of a task's time.
     #[error("{0}")]
     Interrupted(&'static str),
@@ -137,7 +133,7 @@ impl From<Error> for locklab_host::error::Error {
         match error {
             Error::File(_) | Error::Usage(_) => Self::Usage(error.to_string()),
             Error::Interrupted(_) => Self::Interrupted(error.to_string()),
-            Error::Kernel(error) => error,
+            Error::Below(error) => error,
             error => Self::Failed(error.to_string()),
         }
     }

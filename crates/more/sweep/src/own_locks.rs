@@ -181,12 +181,12 @@ pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
 }
 
 /// A fault of the file of a sweep, or of a lock that it names.
-fn of_file(error: locklab_own_lock::Error) -> Error {
+fn of_file(error: locklab_host::error::Error) -> Error {
     Error::File(error.to_string())
 }
 
 /// A fault of a lock in the folder of a sweep.
-fn of_folder(error: locklab_own_lock::Error) -> Error {
+fn of_folder(error: locklab_host::error::Error) -> Error {
     Error::Lock(error.to_string())
 }
 

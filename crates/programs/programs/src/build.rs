@@ -5,10 +5,10 @@
 //! fills is a build as `--baseline-build` takes one. Must never reuse an older
 //! build: the source may have changed.
 
-use crate::error::Error;
 use crate::output::excerpt;
 use crate::spec::Spec;
 use crate::subject::Inline;
+use locklab_host::error::Error;
 use locklab_host::process::Launch;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,9 @@ pub fn both(
         (&mut spec.experiment, "experiment"),
     ] {
         let Some(inline) = subject.inline else {
-            return Err(Error::BuildWithoutInline);
+            return Err(Error::Usage(
+                "--build makes the two of --inline; give that too".into(),
+            ));
         };
         subject.name = Some(subject.label());
         subject.build = Some(one(template, inline, side, folder, interrupt)?);
@@ -71,7 +73,8 @@ fn one(
     interrupt: &AtomicBool,
 ) -> Result<PathBuf, Error> {
     let out = folder.join(side);
-    let cannot = |e: std::io::Error| Error::NotMade(out.clone(), e.to_string());
+    let cannot =
+        |e: std::io::Error| Error::Failed(format!("cannot make the folder {}: {e}", out.display()));
     if out.exists() {
         std::fs::remove_dir_all(&out).map_err(cannot)?;
     }
@@ -86,21 +89,29 @@ fn one(
             ("CFLAGS".into(), flags("CFLAGS", inline)),
             ("CXXFLAGS".into(), flags("CXXFLAGS", inline)),
         ],
-        folder: std::env::current_dir().map_err(|e| Error::NoCurrentFolder(e.to_string()))?,
+        folder: std::env::current_dir()
+            .map_err(|e| Error::Failed(format!("there is no current folder: {e}")))?,
         cpus: Vec::new(),
         fixed: false,
     };
     let log = folder.join(format!("{side}-build"));
     let ended = launch
         .run(&log, LIMIT, interrupt)
-        .map_err(|e| Error::Building(side, e.to_string()))?;
+        .map_err(|e| Error::Failed(format!("building the {side}: {e}")))?;
     if let Some(status) = ended.failure() {
         let stderr = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
-        return Err(Error::BuildFailed(command, status, excerpt(&stderr)));
+        return Err(Error::Failed(format!(
+            "'{command}' failed ({status}); it said: {}",
+            excerpt(&stderr)
+        )));
     }
     let left = std::fs::read_dir(&out).map_err(cannot)?.count();
     if left == 0 {
-        return Err(Error::BuiltNothing(command, out));
+        return Err(Error::Failed(format!(
+            "'{command}' left nothing in {}; have it put the programs into {{out}}, which is also \
+             $LOCKLAB_OUT",
+            out.display()
+        )));
     }
     Ok(out)
 }

@@ -2,7 +2,7 @@
 //! are processes like any other and take a lock, an environment and counters
 //! in the same way. Their output is read only by their workload.
 
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::workloads::switching::{Between, By};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};

@@ -1,9 +1,10 @@
 //! A program of a run that has ended: its output, and the figures that any
 //! program has.
 
-use crate::error::Fault;
-use crate::icache::{self, Counted, ModelError};
+use crate::fault::Fault;
+use crate::icache::{self, Counted};
 use crate::output::excerpt;
+use locklab_host::error::Error;
 use locklab_host::process::{Ended, Usage};
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::{ELAPSED, INSTRUCTIONS_MODELLED, L1I_MISSES};
@@ -52,7 +53,7 @@ impl Completed {
 }
 
 /// The model's figures for what a program executed by itself.
-pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, ModelError> {
+pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, Error> {
     let counted = Counted {
         report: icache::report("the program", log, ended)?,
         ended: ended.clone(),

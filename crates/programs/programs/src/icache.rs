@@ -6,12 +6,10 @@
 //! are a model's, and must be printed as such.
 
 mod blocks;
-mod error;
 pub mod report;
 
-pub use error::ModelError;
-
 use crate::output::excerpt;
+use locklab_host::error::Error;
 use locklab_host::process::{Ended, Launch, Trouble, find};
 use locklab_icache::Geometry;
 use serde_json::Value;
@@ -92,7 +90,7 @@ impl Model {
         ways: Option<u32>,
         line: Option<u32>,
         next_line: bool,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, Error> {
         let here = geometry_of_this_machine(Path::new("/"));
         let base = here.unwrap_or_default();
         let given = size.is_some() || ways.is_some() || line.is_some();
@@ -101,7 +99,7 @@ impl Model {
             ways.unwrap_or(base.ways()),
             line.unwrap_or(base.line()),
         )
-        .map_err(ModelError::Geometry)?;
+        .map_err(|e| Error::Usage(e.to_string()))?;
         Ok(Self {
             geometry,
             next_line,
@@ -129,8 +127,12 @@ impl Model {
         log: &Path,
         hot: Option<&Path>,
         (limit, interrupt): (Duration, &AtomicBool),
-    ) -> Result<Counted, ModelError> {
-        let file = find(program, &[]).ok_or_else(|| ModelError::NoProgram(program.into()))?;
+    ) -> Result<Counted, Error> {
+        let file = find(program, &[]).ok_or_else(|| {
+            Error::Failed(format!(
+                "there is no program '{program}', or it may not be executed"
+            ))
+        })?;
         let launch = Launch {
             program: file.clone(),
             arguments: arguments.iter().map(Into::into).collect(),
@@ -154,18 +156,20 @@ impl Model {
             .emulated(&launch, name, log, blocks)?
             .run(log, limit, interrupt)
             .map_err(|trouble| match trouble {
-                Trouble::Interrupted => ModelError::Interrupted,
-                other => ModelError::NotRun(other.to_string()),
+                Trouble::Interrupted => {
+                    Error::Interrupted("interrupted; there are no counts".into())
+                }
+                other => Error::Failed(other.to_string()),
             })?;
         let report = report(program, log, &ended)?;
         if let Some(hot) = hot {
             let read = |path: &Path| {
                 let text = std::fs::read_to_string(path);
-                text.map_err(|e| ModelError::NotRead(path.to_owned(), e.to_string()))
+                text.map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
             };
             let text = blocks::in_the_file(&read(hot)?, &file, &read(&map)?)?;
             std::fs::write(hot, text)
-                .map_err(|e| ModelError::NotWritten(hot.to_owned(), e.to_string()))?;
+                .map_err(|e| Error::Failed(format!("cannot write {}: {e}", hot.display())))?;
         }
         Ok(Counted { report, ended })
     }
@@ -184,11 +188,15 @@ impl Model {
         name: &OsStr,
         log: &Path,
         blocks: Option<(&Path, &Path)>,
-    ) -> Result<Launch, ModelError> {
+    ) -> Result<Launch, Error> {
         // QEMU does not follow symbolic links such as those in
         // /etc/alternatives to a script, so they are resolved first.
         let qemu = qemu_for(&launch.program)?;
-        let qemu = find(qemu, &[]).ok_or(ModelError::NoQemu(qemu))?;
+        let qemu = find(qemu, &[]).ok_or_else(|| {
+            Error::Failed(format!(
+                "{qemu} is not installed; apt-get install qemu-user"
+            ))
+        })?;
         let counts = log.with_extension("json");
         let mut paths = vec![&*self.plugin, counts.as_path()];
         paths.extend(blocks.map(|(hot, _)| hot));
@@ -196,7 +204,9 @@ impl Model {
             .iter()
             .any(|path| path.as_os_str().as_encoded_bytes().contains(&b','))
         {
-            return Err(ModelError::Comma);
+            return Err(Error::Failed(
+                "QEMU takes no path with a comma; use another folder".into(),
+            ));
         }
         let mut plugin = format!(
             "{},out={},size={},ways={},line={}",
@@ -231,35 +241,50 @@ impl Model {
 /// # Errors
 /// If the program left no counts, because it failed or became another program
 /// by exec, or the report cannot be read.
-pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, ModelError> {
+pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, Error> {
     let read = |end| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
     let text = read("json");
     if text.is_empty() {
         let program = program.to_owned();
         return Err(match ended.failure() {
-            Some(status) => ModelError::NoCounts(program, status, excerpt(&read("err"))),
-            None => ModelError::Exec(program),
+            Some(status) => Error::Failed(format!(
+                "{program} left no counts ({status}); it said: {}",
+                excerpt(&read("err"))
+            )),
+            None => Error::Failed(format!(
+                "{program} left no counts: it became another program by exec; give that one"
+            )),
         });
     }
-    serde_json::from_str(&text).map_err(|e| ModelError::NoReport(e.to_string()))
+    serde_json::from_str(&text)
+        .map_err(|e| Error::Failed(format!("the plugin's report cannot be read: {e}")))
 }
 
 /// The QEMU that runs a file.
-fn qemu_for(file: &Path) -> Result<&'static str, ModelError> {
+fn qemu_for(file: &Path) -> Result<&'static str, Error> {
     let mut head = [0; 20];
     let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut head));
-    let length = read.map_err(|e| ModelError::NotRead(file.to_owned(), e.to_string()))?;
+    let length = read.map_err(|e| Error::Failed(format!("cannot read {}: {e}", file.display())))?;
     if head.starts_with(b"#!") {
-        return Err(ModelError::Script(file.to_owned()));
+        return Err(Error::Failed(format!(
+            "{} is a script; give its interpreter and then the script",
+            file.display()
+        )));
     }
     if length < 20 || !head.starts_with(b"\x7fELF") {
-        return Err(ModelError::NotElf(file.to_owned()));
+        return Err(Error::Failed(format!(
+            "{} is no ELF program",
+            file.display()
+        )));
     }
     match u16::from_le_bytes([head[18], head[19]]) {
         62 => Ok("qemu-x86_64"),
         3 => Ok("qemu-i386"),
         183 => Ok("qemu-aarch64"),
         243 => Ok("qemu-riscv64"),
-        other => Err(ModelError::OtherMachine(file.to_owned(), other)),
+        other => Err(Error::Failed(format!(
+            "{} is for a machine (ELF number {other}) whose QEMU is not known here",
+            file.display()
+        ))),
     }
 }

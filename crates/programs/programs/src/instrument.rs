@@ -7,13 +7,14 @@
 
 use crate::completed::process_metrics;
 use crate::counters::Filter;
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::prepared::Prepared;
 use crate::spec::Spec;
 use crate::workloads::Workload;
 use locklab_document::Document;
 use locklab_host::environment::Environment;
+use locklab_host::error::Error;
 use locklab_host::machine::Machine;
 use locklab_judge::Side;
 use locklab_lab::experiment::{

@@ -6,10 +6,11 @@
 
 use crate::completed::{Completed, modelled};
 use crate::counters::{Counters, Counting, Filter};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::icache::Model;
 use crate::output::tail;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_host::process::{Launch, Running, find};
 use locklab_lab::experiment::Values;
 use std::ffi::OsString;
@@ -68,7 +69,11 @@ impl Launcher {
         let scratch = tempfile::Builder::new()
             .prefix("locklab-")
             .tempdir()
-            .map_err(|e| Error::NoTemporaryFolder(e.to_string()))?;
+            .map_err(|e| {
+                Error::Failed(format!(
+                    "cannot make a temporary folder: {e}; set TMPDIR to another"
+                ))
+            })?;
         let logs = scratch.path().join("logs");
         let mut launcher = Self {
             allowed,
@@ -92,8 +97,12 @@ impl Launcher {
     /// # Errors
     /// If the folder cannot be made.
     pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), Error> {
-        std::fs::create_dir_all(&folder)
-            .map_err(|e| Error::NoLogs(folder.clone(), e.to_string()))?;
+        std::fs::create_dir_all(&folder).map_err(|e| {
+            Error::Failed(format!(
+                "cannot make the folder of logs {}: {e}; give another with --logs",
+                folder.display()
+            ))
+        })?;
         self.logs = folder;
         Ok(())
     }
@@ -239,11 +248,11 @@ impl Launcher {
             Some(model) => {
                 let name = launch.program.file_name().unwrap_or_default();
                 let emulated = model.emulated(launch, name, &log, None);
-                Some(emulated.map_err(Error::from)?)
+                Some(emulated?)
             }
             None => None,
         };
-        let counting = self.counters.open(self.filter).map_err(Error::from)?;
+        let counting = self.counters.open(self.filter)?;
         let launch = emulated.as_ref().unwrap_or(launch);
         Ok(Server {
             running: launch.start(&log)?,

@@ -18,7 +18,7 @@ pub mod build;
 pub mod built_in;
 pub mod completed;
 pub mod counters;
-pub mod error;
+pub mod fault;
 pub mod icache;
 pub mod instrument;
 pub mod launcher;

@@ -3,10 +3,10 @@
 //!
 //! It must never judge: these figures stand beside the verdicts.
 
-use crate::error::Error;
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Document, Medium, Part, Section};
 use locklab_footprint::Footprint;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
 use locklab_lab::metric::{L1I_MISSES, TEXT, THROUGHPUT};
 use locklab_lab::verdicts::Verdicts;

@@ -6,7 +6,7 @@
 //! It gives medians of a few runs of one subject, and never a verdict.
 
 use crate::counters::{Counters, Filter};
-use crate::error::Fault;
+use crate::fault::Fault;
 use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::Subject;

@@ -6,11 +6,11 @@
 //! the command line has been laid over the file.
 
 use crate::counters::Mode;
-use crate::error::Error;
 use crate::spec::Spec;
 use crate::subject::Subject;
 use crate::workloads::WorkloadSpec;
 use clap::Args;
+use locklab_host::error::Error;
 use locklab_lab::file;
 use locklab_lab::list::Cpus;
 use locklab_lab::settings::{DesignSettings, Limit, NewName, Renamed};
@@ -99,7 +99,7 @@ impl Settings {
     /// If the file cannot be read or parsed; the message names the file and the
     /// line.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(&file::read(path)?).map_err(|e| Error::In(path.to_owned(), Box::new(e)))
+        Self::parse(&file::read(path)?).map_err(|e| e.within(path))
     }
 
     /// Parses the text of a file.
@@ -108,7 +108,9 @@ impl Settings {
     /// If it is not TOML, has an unknown or missing key, or a workload does not
     /// exist; the message names the line.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let file: Self = file::parse(text).map_err(Error::Form)?;
+        let file: Self = file::parse(text).map_err(|e| {
+            e.reworded(|why| format!("{why}; 'locklab compare --example' shows the form"))
+        })?;
         for workload in &file.workload {
             workload.workload()?;
         }

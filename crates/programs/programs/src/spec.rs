@@ -5,10 +5,10 @@
 //! never run anything.
 
 use crate::counters::Mode;
-use crate::error::Error;
 use crate::subject::{PTHREAD, Subject};
 use crate::workloads::{WorkloadSpec, names};
 use locklab_footprint::Footprint;
+use locklab_host::error::Error;
 use locklab_host::topology::{Topology, ranges};
 use locklab_judge::Side;
 use locklab_lab::experiment::Labels;
@@ -69,11 +69,18 @@ impl Spec {
             if let Some(build) = &subject.build
                 && !build.is_dir()
             {
-                return Err(Error::NoBuild(build.clone()));
+                return Err(Error::Usage(format!(
+                    "there is no folder {}; a build is the folder with its programs",
+                    build.display()
+                )));
             }
         }
         if self.workloads.is_empty() {
-            return Err(Error::NothingToRun(names()));
+            return Err(Error::Usage(format!(
+                "nothing to run; give --workload ({}), or --baseline CMD --experiment CMD, or an \
+                 experiment file ('locklab compare --example' prints one)",
+                names()
+            )));
         }
         for (n, workload) in self.workloads.iter().enumerate() {
             workload.workload()?;
@@ -82,11 +89,17 @@ impl Spec {
             }
             let title = workload.title();
             if self.workloads[..n].iter().any(|w| w.title() == title) {
-                return Err(Error::TwoWorkloads(title));
+                return Err(Error::Usage(format!(
+                    "there are two workloads '{title}'; give one of them another title"
+                )));
             }
         }
         if let Some(cpu) = self.pin.iter().find(|cpu| !topology.order.contains(cpu)) {
-            return Err(Error::NoCpu(*cpu, ranges(&topology.order)));
+            return Err(Error::Usage(format!(
+                "CPU {} cannot be pinned to; this process may use {}",
+                *cpu,
+                ranges(&topology.order)
+            )));
         }
         Ok(())
     }
@@ -125,7 +138,7 @@ impl Spec {
         let options = locklab_footprint::Options::default();
         locklab_footprint::compare(old, new, &options)
             .map(Some)
-            .map_err(|e| Error::NoFootprint(e.to_string()))
+            .map_err(|e| Error::Usage(format!("There is no footprint: {e}")))
     }
 }
 

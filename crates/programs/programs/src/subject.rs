@@ -4,7 +4,7 @@
 //! variables of its processes; it must never start one (see
 //! [`crate::launcher`]).
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_host::libraries::preload_library;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,11 @@ impl Inline {
             let (b, e) = pair.split_once('|')?;
             Some([of(b)?, of(e)?])
         });
-        pair.ok_or_else(|| Error::NoInline(text.into()))
+        pair.ok_or_else(|| {
+            Error::Usage(format!(
+                "'{text}' is not what can be inlined; write unlock=never|always"
+            ))
+        })
     }
 }
 
@@ -142,7 +146,9 @@ impl Subject {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let path =
                 std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)))
-                    .map_err(|e| Error::NotInPath(build.clone(), e.to_string()))?;
+                    .map_err(|e| {
+                        Error::Usage(format!("the build folder {}: {e}", build.display()))
+                    })?;
             all.push(("PATH".into(), path));
             let libraries = std::path::absolute(build).unwrap_or_else(|_| build.clone());
             if libraries.join("lib").is_dir() {

@@ -143,7 +143,7 @@ impl<'a> PlannedPrograms<'a> {
         let mut launcher = Launcher::new(order.clone(), limit, interrupt)?;
         launcher.cpus.clone_from(&spec.pin);
         launcher.counters =
-            Counters::probe(spec.counters).map_err(locklab_programs::error::Error::from)?;
+            Counters::probe(spec.counters)?;
         let logs = &self.programs.logs;
         if let Some(folder) = logs {
             let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());

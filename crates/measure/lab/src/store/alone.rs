@@ -6,9 +6,9 @@
 //! and its samples are written many at a time.
 
 use super::database::{Slot, Store};
-use super::error::StoreError;
 use super::schema;
 use crate::experiment::Sample;
+use locklab_host::error::Error;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::path::Path;
 
@@ -19,10 +19,9 @@ impl Store {
     /// # Errors
     /// If it cannot be made or written, is not a store, or another process has
     /// it open like this. The message has the path.
-    pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
-        let wrong = |e: &dyn std::fmt::Display| StoreError::NotWritten {
-            path: path.to_owned(),
-            why: e.to_string(),
+    pub fn open_alone(path: &Path) -> Result<Self, Error> {
+        let wrong = |e: &dyn std::fmt::Display| {
+            Error::Failed(format!("cannot write {}: {e}", path.display()))
         };
         let mut db = Connection::open(path).map_err(|e| wrong(&schema::reason(&e)))?;
         schema::prepare_alone(&mut db).map_err(|e| wrong(&e))?;
@@ -38,10 +37,9 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be read, is not a store, or its writer has it open.
-    pub fn open_left(path: &Path) -> Result<Self, StoreError> {
-        let wrong = |e: &dyn std::fmt::Display| StoreError::NotRead {
-            path: path.to_owned(),
-            why: e.to_string(),
+    pub fn open_left(path: &Path) -> Result<Self, Error> {
+        let wrong = |e: &dyn std::fmt::Display| {
+            Error::Failed(format!("cannot read {}: {e}", path.display()))
         };
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .map_err(|e| wrong(&schema::reason(&e)))?;
@@ -56,7 +54,7 @@ impl Store {
     ///
     /// # Errors
     /// The error of `work`, or one if the store cannot be written.
-    pub fn together<T, E: From<StoreError>>(
+    pub fn together<T, E: From<Error>>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -74,7 +72,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn of_key(&self, key: &str) -> Result<Option<i64>, StoreError> {
+    pub fn of_key(&self, key: &str) -> Result<Option<i64>, Error> {
         self.db
             .query_row(
                 "SELECT id FROM experiments WHERE key = ?1 ORDER BY id LIMIT 1",
@@ -89,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn keys(&self) -> Result<Vec<(i64, String)>, StoreError> {
+    pub fn keys(&self) -> Result<Vec<(i64, String)>, Error> {
         let query = || -> rusqlite::Result<Vec<(i64, String)>> {
             self.db
                 .prepare("SELECT id, key FROM experiments ORDER BY id")?
@@ -104,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn end(&self, experiment: i64, complete: bool) -> Result<(), StoreError> {
+    pub fn end(&self, experiment: i64, complete: bool) -> Result<(), Error> {
         let state = if complete { "done" } else { "interrupted" };
         self.db
             .execute(
@@ -119,12 +117,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn keep(
-        &self,
-        experiment: i64,
-        slot: &Slot<'_>,
-        sample: &Sample,
-    ) -> Result<(), StoreError> {
+    pub fn keep(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<(), Error> {
         self.insert_sample(experiment, slot, "kept", sample)
     }
 
@@ -132,7 +125,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn count(&self) -> Result<u64, StoreError> {
+    pub fn count(&self) -> Result<u64, Error> {
         self.db
             .query_row("SELECT count(*) FROM samples", [], |row| {
                 row.get::<_, i64>(0)

@@ -1,9 +1,9 @@
 //! An open store: experiments begin and end in it, with their samples and their bias
 //! bands.
 
-use super::error::StoreError;
 use super::schema;
 use crate::experiment::{Cell, Experiment, Key, Order, Sample};
+use locklab_host::error::Error;
 use locklab_judge::Side;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
@@ -56,6 +56,15 @@ pub fn hash_of<T: Serialize>(value: &T) -> String {
     digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
+/// The user's store cannot be opened, or is of another program or version.
+fn unusable(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Failed(format!(
+        "cannot use the store {}: {why}; give another with --store PATH, or --store :memory: to \
+         keep nothing",
+        path.display()
+    ))
+}
+
 impl Store {
     /// Opens the store at `path`, making it and its folder if necessary, and
     /// checks that it can be written.
@@ -63,8 +72,8 @@ impl Store {
     /// # Errors
     /// If the file cannot be made or written, is not a store, or is one of
     /// another version. The message has the path and a remedy.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let wrong = |e: &dyn std::fmt::Display| unusable(path, e);
         if path.is_dir() {
             return Err(wrong(&"it is a folder"));
         }
@@ -89,11 +98,15 @@ impl Store {
     /// # Errors
     /// If there is no store at the path, it cannot be read, is not a store, or
     /// is one of another version. The message has the path.
-    pub fn read(path: &Path) -> Result<Self, StoreError> {
+    pub fn read(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
-            return Err(StoreError::Absent(path.to_owned()));
+            return Err(Error::Failed(format!(
+                "there is no store {}; 'locklab matrix' and 'locklab compare' make one, and \
+                 --store PATH names another",
+                path.display()
+            )));
         }
-        let wrong = |e: &dyn std::fmt::Display| StoreError::unusable(path, e);
+        let wrong = |e: &dyn std::fmt::Display| unusable(path, e);
         if path.is_dir() {
             return Err(wrong(&"it is a folder"));
         }
@@ -110,11 +123,12 @@ impl Store {
         &self.path
     }
 
-    pub(super) fn wrong(&self, e: &rusqlite::Error) -> StoreError {
-        StoreError::Failed {
-            path: self.path.clone(),
-            why: schema::reason(e),
-        }
+    pub(super) fn wrong(&self, e: &rusqlite::Error) -> Error {
+        Error::Failed(format!(
+            "the store {} failed: {}",
+            self.path.display(),
+            schema::reason(e)
+        ))
     }
 
     /// Records that an experiment begins; returns its number.
@@ -122,12 +136,7 @@ impl Store {
     /// # Errors
     /// If the store cannot be written, as on a full disk; the message has the
     /// path and the reason.
-    pub fn begin(
-        &self,
-        key: &str,
-        command: &str,
-        experiment: &Experiment,
-    ) -> Result<i64, StoreError> {
+    pub fn begin(&self, key: &str, command: &str, experiment: &Experiment) -> Result<i64, Error> {
         self.db
             .execute(
                 "INSERT INTO experiments (key, started, state, process, command, header)
@@ -142,7 +151,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn unfinished(&self, key: &str) -> Result<Option<i64>, StoreError> {
+    pub fn unfinished(&self, key: &str) -> Result<Option<i64>, Error> {
         self.db
             .query_row(
                 "SELECT id FROM experiments WHERE key = ?1 AND state <> 'done'
@@ -158,7 +167,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn go_on(&self, experiment: i64) -> Result<(), StoreError> {
+    pub fn go_on(&self, experiment: i64) -> Result<(), Error> {
         self.db
             .execute(
                 "UPDATE experiments SET state = 'running', process = ?2 WHERE id = ?1",
@@ -172,7 +181,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), StoreError> {
+    pub fn finish(&self, id: i64, experiment: &Experiment) -> Result<(), Error> {
         let measured = experiment.cells.iter().any(|c| !c.pairs.is_empty());
         let state = if experiment.interrupted.is_some() {
             "interrupted"
@@ -194,12 +203,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn add(
-        &self,
-        experiment: i64,
-        slot: &Slot<'_>,
-        sample: &Sample,
-    ) -> Result<i64, StoreError> {
+    pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, Error> {
         self.insert_sample(experiment, slot, "open", sample)?;
         Ok(self.db.last_insert_rowid())
     }
@@ -210,7 +214,7 @@ impl Store {
         slot: &Slot<'_>,
         state: &str,
         sample: &Sample,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         self.append(
             experiment,
             &StoredRow {
@@ -229,7 +233,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), StoreError> {
+    pub fn append(&self, experiment: i64, row: &StoredRow<'_>) -> Result<(), Error> {
         self.db
             .prepare_cached(
                 "INSERT INTO samples (experiment, cell, pair, side, pair_order, state, sample)
@@ -249,11 +253,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be written.
-    pub fn close(
-        &mut self,
-        samples: [(Option<i64>, &Sample); 2],
-        kept: bool,
-    ) -> Result<(), StoreError> {
+    pub fn close(&mut self, samples: [(Option<i64>, &Sample); 2], kept: bool) -> Result<(), Error> {
         let close = |db: &mut Connection| {
             let transaction = db.transaction()?;
             for (id, sample) in samples {
@@ -278,7 +278,7 @@ impl Store {
         cell: &Cell,
         band: f64,
         experiment: i64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         let metric = cell.primary().map_or("", |m| m.name.as_str());
         self.db
             .execute(
@@ -294,7 +294,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, StoreError> {
+    pub fn band(&self, setup: &str, cell: &Cell) -> Result<Option<f64>, Error> {
         let metric = cell.primary().map_or("", |m| m.name.as_str());
         self.db
             .query_row(

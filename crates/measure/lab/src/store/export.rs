@@ -3,9 +3,9 @@
 //! Every figure is written as it was stored; nothing is rounded, averaged or
 //! left out.
 
-use super::error::StoreError;
 use super::reading::StoredSample;
 use crate::experiment::Placement;
+use locklab_host::error::Error;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -55,8 +55,9 @@ fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
 ///
 /// # Errors
 /// A record could not be written to memory, which no sample is known to cause.
-pub fn csv(samples: &[StoredSample]) -> Result<String, StoreError> {
-    write_csv(samples).map_err(|error| StoreError::NoCsv(error.to_string()))
+pub fn csv(samples: &[StoredSample]) -> Result<String, Error> {
+    write_csv(samples)
+        .map_err(|error| Error::Failed(format!("cannot write the samples as CSV: {error}")))
 }
 
 fn write_csv(samples: &[StoredSample]) -> Result<String, Box<dyn std::error::Error>> {

@@ -2,7 +2,7 @@
 //! parsed and written again, so that no figure changes.
 
 use super::database::{Store, StoredRow};
-use super::error::StoreError;
+use locklab_host::error::Error;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// The first error of `visit`, or one if the store cannot be read.
-    pub fn each_row<E: From<StoreError>>(
+    pub fn each_row<E: From<Error>>(
         &self,
         experiment: Option<i64>,
         mut visit: impl FnMut(&StoredRow<'_>) -> Result<(), E>,
@@ -88,7 +88,7 @@ impl Store {
     /// # Errors
     /// If either store cannot be read or this one not written; nothing was
     /// copied then.
-    pub fn merge(&self, from: &Self) -> Result<Merged, StoreError> {
+    pub fn merge(&self, from: &Self) -> Result<Merged, Error> {
         self.together(|to| {
             let mut merged = Merged::default();
             for experiment in from.stored_experiments()? {
@@ -120,7 +120,7 @@ impl Store {
         })
     }
 
-    fn stored_experiments(&self) -> Result<Vec<StoredExperiment>, StoreError> {
+    fn stored_experiments(&self) -> Result<Vec<StoredExperiment>, Error> {
         let query = || -> rusqlite::Result<Vec<StoredExperiment>> {
             self.db
                 .prepare(
@@ -141,7 +141,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    fn count_of(&self, experiment: i64) -> Result<i64, StoreError> {
+    fn count_of(&self, experiment: i64) -> Result<i64, Error> {
         self.db
             .query_row(
                 "SELECT count(*) FROM samples WHERE experiment = ?1",
@@ -152,7 +152,7 @@ impl Store {
     }
 
     /// The same experiment in this store: its number and its number of samples.
-    fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, StoreError> {
+    fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, Error> {
         let id = self
             .db
             .query_row(
@@ -168,7 +168,7 @@ impl Store {
         }
     }
 
-    fn insert(&self, other: &StoredExperiment) -> Result<i64, StoreError> {
+    fn insert(&self, other: &StoredExperiment) -> Result<i64, Error> {
         self.db
             .execute(
                 "INSERT INTO experiments (key, started, state, process, command, header)
@@ -186,7 +186,7 @@ impl Store {
     }
 
     /// Empties an experiment, to be filled again.
-    fn forget(&self, id: i64, other: &StoredExperiment) -> Result<(), StoreError> {
+    fn forget(&self, id: i64, other: &StoredExperiment) -> Result<(), Error> {
         let run = || {
             self.db
                 .execute("DELETE FROM samples WHERE experiment = ?1", [id])?;
@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// Copies bias bands; bands that were measured here before stay.
-    fn copy_bands(&self, from: &Self, there: i64, here: i64) -> Result<(), StoreError> {
+    fn copy_bands(&self, from: &Self, there: i64, here: i64) -> Result<(), Error> {
         let bands = || -> rusqlite::Result<Vec<(String, String, String, f64)>> {
             from.db
                 .prepare("SELECT setup, cell, metric, band FROM bias_bands WHERE experiment = ?1")?

@@ -4,8 +4,8 @@
 //! remove an experiment that a process is still running.
 
 use super::database::Store;
-use super::error::StoreError;
 use super::reading::{Listed, stored};
+use locklab_host::error::Error;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl Store {
     /// # Errors
     /// If an experiment does not exist or is still running, or the store cannot
     /// be read.
-    pub fn prunable(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+    pub fn prunable(&self, prune: &Prune) -> Result<Pruned, Error> {
         Ok(self.chosen(prune)?.0)
     }
 
@@ -91,9 +91,9 @@ impl Store {
     /// # Errors
     /// The same errors as [`Store::prunable`], and one if the store cannot be
     /// written; nothing was removed then.
-    pub fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+    pub fn prune(&self, prune: &Prune) -> Result<Pruned, Error> {
         let before = self.bytes_on_disk();
-        let mut pruned = self.together(|store| -> Result<_, StoreError> {
+        let mut pruned = self.together(|store| -> Result<_, Error> {
             let (pruned, damaged) = store.chosen(prune)?;
             for experiment in &pruned.experiments {
                 for sql in [
@@ -121,13 +121,15 @@ impl Store {
     }
 
     /// The experiments to remove, and the damaged rows of the others.
-    fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), StoreError> {
+    fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), Error> {
         for id in &prune.ids {
             if self.listed(Some(*id))?.state == "running" {
-                return Err(StoreError::Running {
-                    path: self.path.clone(),
-                    id: *id,
-                });
+                return Err(Error::Failed(format!(
+                    "experiment {} of the store {} is still running; interrupt it first, or leave \
+                     it out",
+                    *id,
+                    self.path.display()
+                )));
             }
         }
         let old = match prune.older_than {
@@ -160,13 +162,13 @@ impl Store {
         Ok((pruned, damaged))
     }
 
-    fn delete(&self, sql: &str, id: i64) -> Result<(), StoreError> {
+    fn delete(&self, sql: &str, id: i64) -> Result<(), Error> {
         let delete = |sql| self.db.prepare_cached(sql)?.execute([id]);
         delete(sql).map_err(|e| self.wrong(&e)).map(|_| ())
     }
 
     /// Experiments that were started at least `age` ago.
-    fn started_before(&self, age: Duration) -> Result<Vec<i64>, StoreError> {
+    fn started_before(&self, age: Duration) -> Result<Vec<i64>, Error> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             self.db
                 .prepare("SELECT id FROM experiments WHERE started <= datetime('now', ?1)")?
@@ -176,7 +178,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    fn bands_of(&self, experiment: i64) -> Result<u64, StoreError> {
+    fn bands_of(&self, experiment: i64) -> Result<u64, Error> {
         self.db
             .query_row(
                 "SELECT count(*) FROM bias_bands WHERE experiment = ?1",
@@ -188,7 +190,7 @@ impl Store {
     }
 
     /// Rows that cannot be read, of experiments other than these.
-    fn damaged_rows(&self, without: &[Listed]) -> Result<Vec<i64>, StoreError> {
+    fn damaged_rows(&self, without: &[Listed]) -> Result<Vec<i64>, Error> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             let mut select = self.db.prepare(
                 "SELECT id, experiment, cell, pair, side, pair_order, state, sample, '{}'

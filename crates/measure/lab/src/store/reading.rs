@@ -3,13 +3,14 @@
 //! A row with damaged bytes never fails the rest: it is left out and named.
 
 use super::database::Store;
-use super::error::StoreError;
 use crate::experiment::{Experiment, Key, Order, Pair, Sample, kind_of_today};
+use locklab_host::error::Error;
 use locklab_judge::Side;
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// One experiment in a list.
@@ -86,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
+    pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let query = || -> rusqlite::Result<Vec<Listed>> {
             self.db
                 .prepare(
@@ -104,17 +105,20 @@ impl Store {
     ///
     /// # Errors
     /// If there is no such experiment, or the store cannot be read.
-    pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, StoreError> {
+    pub fn listed(&self, experiment: Option<i64>) -> Result<Listed, Error> {
         let found = self
             .list()?
             .into_iter()
             .find(|listed| experiment.is_none_or(|id| listed.id == id));
         found.ok_or_else(|| match experiment {
-            Some(id) => StoreError::NoExperiment {
-                path: self.path.clone(),
-                id,
-            },
-            None => StoreError::Empty(self.path.clone()),
+            Some(id) => Error::Failed(format!(
+                "the store {} has no experiment {id}; 'locklab results list' shows what it has",
+                self.path.display()
+            )),
+            None => Error::Failed(format!(
+                "the store {} is empty; 'locklab matrix' and 'locklab compare' fill it",
+                self.path.display()
+            )),
         })
     }
 
@@ -124,7 +128,7 @@ impl Store {
     /// # Errors
     /// If there is no experiment of this number, its header is damaged, or the
     /// store cannot be read.
-    pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
+    pub fn experiment(&self, id: i64) -> Result<Experiment, Error> {
         self.listed(Some(id))?;
         let header: String = self
             .db
@@ -135,10 +139,12 @@ impl Store {
             )
             .map_err(|e| self.wrong(&e))?;
         let header = serde_json::from_str(&header);
-        let mut experiment: Experiment = header.map_err(|e| StoreError::Header {
-            path: self.path.clone(),
-            id,
-            why: e.to_string(),
+        let mut experiment: Experiment = header.map_err(|e| {
+            Error::Failed(format!(
+                "the store {} holds an experiment {id} that cannot be read ({e}); its samples may \
+                 be: 'locklab results export {id}'",
+                self.path.display()
+            ))
         })?;
         let (mut pairs, damaged) = self.pairs(id)?;
         for cell in &mut experiment.cells {
@@ -159,7 +165,7 @@ impl Store {
     pub fn pairs(
         &self,
         experiment: i64,
-    ) -> Result<(HashMap<Key, Vec<Pair>>, Vec<DamagedRow>), StoreError> {
+    ) -> Result<(HashMap<Key, Vec<Pair>>, Vec<DamagedRow>), Error> {
         let (samples, damaged) = self.samples(Some(experiment))?;
         let mut halves: BTreeMap<(Key, u32), (Order, [Option<Sample>; 2])> = BTreeMap::new();
         for stored in samples {
@@ -194,7 +200,7 @@ impl Store {
     pub fn samples(
         &self,
         experiment: Option<i64>,
-    ) -> Result<(Vec<StoredSample>, Vec<DamagedRow>), StoreError> {
+    ) -> Result<(Vec<StoredSample>, Vec<DamagedRow>), Error> {
         let query = || -> rusqlite::Result<Vec<Result<StoredSample, DamagedRow>>> {
             self.db
                 .prepare(
@@ -250,15 +256,24 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
 }
 
 /// A row of the samples that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "row {id} of the samples in {path} is damaged ({column} cannot be read) and left out; \
-     'locklab results prune --damaged' removes such rows"
-)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRow {
     id: i64,
     path: PathBuf,
     column: &'static str,
+}
+
+impl fmt::Display for DamagedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "row {} of the samples in {} is damaged ({} cannot be read) and left out; 'locklab \
+             results prune --damaged' removes such rows",
+            self.id,
+            self.path.display(),
+            self.column
+        )
+    }
 }
 
 /// Reads a row.

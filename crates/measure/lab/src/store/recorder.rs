@@ -2,7 +2,7 @@
 //! used from then on, and the measurement continues.
 
 use super::database::Store;
-use super::error::StoreError;
+use locklab_host::error::Error;
 
 /// A store and the experiment that is written to it, or nothing.
 pub struct Recorder {
@@ -30,10 +30,7 @@ impl Recorder {
     }
 
     /// Runs `work` on the store, if there is one that works.
-    pub fn with<T>(
-        &mut self,
-        work: impl FnOnce(&mut Store, i64) -> Result<T, StoreError>,
-    ) -> Option<T> {
+    pub fn with<T>(&mut self, work: impl FnOnce(&mut Store, i64) -> Result<T, Error>) -> Option<T> {
         let (store, experiment) = self.store.as_mut()?;
         match work(store, *experiment) {
             Ok(done) => Some(done),

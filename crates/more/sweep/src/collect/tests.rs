@@ -3,9 +3,10 @@
 
 use super::*;
 use crate::folder::Status;
+use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_lab::experiment::{Order, Sample, Values};
-use locklab_lab::store::{Slot, StoreError};
+use locklab_lab::store::Slot;
 use std::time::Instant;
 
 fn models(path: &std::path::Path, seeds: u32, chunks: u64) -> Models {
@@ -32,7 +33,7 @@ fn fill(models: &Models, chunk: usize, without: u64) {
     let runs = models.chunk(chunk).unwrap();
     let shard = Store::open_alone(&models.folder.shard(&Task::Chunk(chunk))).unwrap();
     shard
-        .together(|shard| -> Result<(), StoreError> {
+        .together(|shard| -> Result<(), Error> {
             let mut ids = HashMap::new();
             for (number, run) in plan.runs_of(runs.start..runs.end - without) {
                 let id = *ids.entry((run.block, run.pair)).or_insert_with(|| {
@@ -70,7 +71,7 @@ fn every_run_is_there_once_in_the_order_of_the_plan() {
     assert_eq!(store.count().unwrap(), 2 * models.plan.runs());
     assert!(store.list().unwrap().iter().all(|e| e.state == "done"));
     let mut number = 0;
-    let damaged = store.each_row(None, |row| -> Result<(), StoreError> {
+    let damaged = store.each_row(None, |row| -> Result<(), Error> {
         let run = models.plan.run(number / 2);
         assert_eq!(row.pair, i64::from(run.replicate));
         number += 1;

@@ -10,6 +10,7 @@
 mod topdown;
 
 use clap::ValueEnum;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::{INSTRUCTIONS, L1I_MISSES_KERNEL, L1I_MISSES_USER};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
@@ -17,41 +18,6 @@ use perf_event::{Builder, Counter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
-
-/// Why nothing is counted.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CounterError {
-    /// The kernel lets this user count nothing of the kind.
-    #[error(
-        "There is no permission for {0}: kernel.perf_event_paranoid is {1}; 'sysctl \
-         kernel.perf_event_paranoid=1' as root allows them"
-    )]
-    NoPermission(&'static str, String),
-    /// The processor has none.
-    #[error("This machine has no {0} (no PMU, as in many virtual machines)")]
-    NoPmu(&'static str),
-    /// The kernel has none.
-    #[error("This kernel has no {0} (perf_event_open is missing)")]
-    NoSystemCall(&'static str),
-    /// They do not open, or do not count, for the reason given.
-    #[error("There are no {0} to trust: {1}")]
-    NotTrusted(&'static str, String),
-    /// No events are known for this processor that tell where slots were lost.
-    #[error("This processor's top-down events are not known here")]
-    NoTopDown,
-    /// All counters of the processor are in use.
-    #[error("{0} found no free counter on the PMU; something else counts (the NMI watchdog?)")]
-    NoneFree(&'static str),
-    /// A counter that was opened cannot be read.
-    #[error("{0} cannot be read: {1}")]
-    NotRead(&'static str, String),
-    /// Nothing was started that a counter could follow.
-    #[error("{0} was never enabled")]
-    NeverEnabled(&'static str),
-    /// A counter shared the processor's with others: its percentage of the time.
-    #[error("{0} ran for {1:.1} % of the time")]
-    PartOfTheTime(&'static str, f64),
-}
 
 /// The counters that a user selects.
 #[derive(
@@ -126,7 +92,7 @@ impl Counters {
     /// # Errors
     /// If hardware or software counters were requested by name and are not
     /// available; the message says what to set.
-    pub fn probe(mode: Mode) -> Result<Self, CounterError> {
+    pub fn probe(mode: Mode) -> Result<Self, Error> {
         let none = |why: Option<String>| Self {
             kind: Kind::None,
             why,
@@ -138,7 +104,9 @@ impl Counters {
             Mode::Frontend => {
                 hardware()?;
                 if topdown::events().is_none() {
-                    return Err(CounterError::NoTopDown);
+                    return Err(Error::Usage(
+                        "This processor's top-down events are not known here".into(),
+                    ));
                 }
                 Self {
                     kind: Kind::Frontend,
@@ -204,7 +172,7 @@ impl Counters {
     ///
     /// # Errors
     /// If the kernel refuses to open a counter.
-    pub fn open(&self, filter: Filter) -> Result<Option<Counting>, CounterError> {
+    pub fn open(&self, filter: Filter) -> Result<Option<Counting>, Error> {
         if self.kind == Kind::None {
             return Ok(None);
         }
@@ -286,19 +254,25 @@ impl Counting {
     ///
     /// # Errors
     /// If one of them did not run all the time, or not at all.
-    pub fn read(mut self) -> Result<Values, CounterError> {
+    pub fn read(mut self) -> Result<Values, Error> {
         let mut figures = Values::new();
         for (name, scale, counter) in &mut self.counters {
             let read = counter.read_count_and_time().map_err(|e| match e.kind() {
-                io::ErrorKind::UnexpectedEof => CounterError::NoneFree(name),
-                _ => CounterError::NotRead(name, e.to_string()),
+                io::ErrorKind::UnexpectedEof => Error::Usage(format!(
+                    "{name} found no free counter on the PMU; something else counts (the NMI \
+                     watchdog?)"
+                )),
+                _ => Error::Failed(format!("{name} cannot be read: {e}")),
             })?;
             if read.time_enabled == 0 {
-                return Err(CounterError::NeverEnabled(name));
+                return Err(Error::Failed(format!("{name} was never enabled")));
             }
             if read.time_running != read.time_enabled {
                 let share = read.time_running as f64 / read.time_enabled as f64;
-                return Err(CounterError::PartOfTheTime(name, 100.0 * share));
+                return Err(Error::Failed(format!(
+                    "{name} ran for {:.1} % of the time",
+                    100.0 * share
+                )));
             }
             figures.insert((*name).into(), read.count as f64 * *scale);
         }
@@ -356,16 +330,23 @@ fn test(kind: Kind) -> io::Result<()> {
 }
 
 /// The meaning of a refusal, and the remedy.
-fn reason(e: &io::Error, what: &'static str) -> CounterError {
+fn reason(e: &io::Error, what: &'static str) -> Error {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match e.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             let set = paranoid.as_deref().map_or("unknown", str::trim);
-            CounterError::NoPermission(what, set.into())
+            Error::Usage(format!(
+                "There is no permission for {what}: kernel.perf_event_paranoid is {set}; 'sysctl \
+                 kernel.perf_event_paranoid=1' as root allows them"
+            ))
         }
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => CounterError::NoPmu(what),
-        Some(libc::ENOSYS) => CounterError::NoSystemCall(what),
-        _ => CounterError::NotTrusted(what, e.to_string()),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => Error::Usage(format!(
+            "This machine has no {what} (no PMU, as in many virtual machines)"
+        )),
+        Some(libc::ENOSYS) => Error::Usage(format!(
+            "This kernel has no {what} (perf_event_open is missing)"
+        )),
+        _ => Error::Usage(format!("There are no {what} to trust: {e}")),
     }
 }
 
@@ -419,6 +400,7 @@ mod tests {
         assert!(figures["task-clock"] > 0.0);
         // Nothing was started: nothing was enabled.
         let idle = counters.open(Filter::User).unwrap().unwrap();
-        assert!(matches!(idle.read(), Err(CounterError::NeverEnabled(_))));
+        let error = idle.read().unwrap_err().to_string();
+        assert!(error.ends_with("was never enabled"), "{error}");
     }
 }

@@ -5,8 +5,8 @@
 //! loaded, which gives the difference. Must never guess: without that line the
 //! addresses would belong to another function.
 
-use super::error::ModelError;
 use locklab_footprint::{BLOCKS, PROGRAM};
+use locklab_host::error::Error;
 use object::{Object, ObjectSegment, SegmentFlags};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,8 +15,10 @@ use std::path::Path;
 pub(super) const LOG: &str = "page";
 
 /// The ranges of executable code of a file.
-fn code(program: &Path) -> Result<Vec<(u64, u64)>, ModelError> {
-    let wrong = |e: &dyn std::fmt::Display| ModelError::NotRead(program.into(), e.to_string());
+fn code(program: &Path) -> Result<Vec<(u64, u64)>, Error> {
+    let wrong = |e: &dyn std::fmt::Display| {
+        Error::Failed(format!("cannot read {}: {e}", program.display()))
+    };
     let bytes = std::fs::read(program).map_err(|e| wrong(&e))?;
     let file = object::File::parse(&*bytes).map_err(|e| wrong(&e))?;
     let executable = |flags| match flags {
@@ -45,19 +47,22 @@ fn start(log: &str) -> Option<u64> {
 /// # Errors
 /// If QEMU's log does not say where the code was loaded, the program cannot be
 /// read, or a line of the plugin is malformed.
-pub(super) fn in_the_file(blocks: &str, program: &Path, log: &str) -> Result<String, ModelError> {
+pub(super) fn in_the_file(blocks: &str, program: &Path, log: &str) -> Result<String, Error> {
     let code = code(program)?;
     let first = code.iter().map(|(from, _)| *from).min();
     let (Some(first), Some(start)) = (first, start(log)) else {
-        return Err(ModelError::NoStart(program.to_owned()));
+        return Err(Error::Failed(format!(
+            "QEMU does not say where it put the code of {}, so its blocks cannot be named",
+            program.display()
+        )));
     };
     let moved = start.wrapping_sub(first);
     let mut text = format!("{BLOCKS}\n");
     for line in blocks.lines().skip(1) {
         let (address, rest) = line.split_once(',').unwrap_or((line, ""));
         let address = address.strip_prefix("0x").unwrap_or(address);
-        let address =
-            u64::from_str_radix(address, 16).map_err(|_| ModelError::NoBlock(line.into()))?;
+        let address = u64::from_str_radix(address, 16)
+            .map_err(|_| Error::Failed(format!("the plugin's line '{line}' is no block")))?;
         let inside = address.wrapping_sub(moved);
         let program = code.iter().any(|(from, to)| (*from..*to).contains(&inside));
         let (address, place) = if program {

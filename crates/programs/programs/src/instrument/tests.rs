@@ -265,7 +265,9 @@ fn one_failed_run_costs_its_pair_alone() {
 fn a_failed_check_ends_the_workload_without_a_verdict_and_the_next_goes_on() {
     let failed = Fault::CheckFailed("3 requests failed".into());
     let mut absent = MadeUp::new(2, 1.0);
-    absent.absent = Some(Error::NotInstalled("nginx".into(), "nginx-light".into()));
+    absent.absent = Some(Error::Usage(
+        "nginx is not installed; apt-get install nginx-light".into(),
+    ));
     let mut all = instrument(vec![
         MadeUp::failing(1, 1.2, 30, failed),
         absent,

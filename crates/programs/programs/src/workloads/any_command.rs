@@ -7,9 +7,10 @@
 use super::output_metric::{self, Extractor, OutputMetric};
 use super::spec::WorkloadSpec;
 use super::workload::Workload;
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::ELAPSED;
 
@@ -42,11 +43,17 @@ impl AnyCommand {
 /// If there is no command, it names a build and there is none, or it is no words.
 pub(super) fn words(common: Option<&String>, subject: &Subject) -> Result<Vec<String>, Error> {
     let Some(command) = subject.command.as_ref().or(common) else {
-        return Err(Error::NoCommand);
+        return Err(Error::Usage(
+            "there is no command to run; give --baseline and --experiment, or one command after --"
+                .into(),
+        ));
     };
     let build = subject.build.as_ref().map(|b| b.display().to_string());
     if command.contains("{build}") && build.is_none() {
-        return Err(Error::NoBuildOf(command.clone()));
+        return Err(Error::Usage(format!(
+            "'{command}' speaks of {{build}} and there is none; give --baseline-build and \
+             --experiment-build"
+        )));
     }
     let command = command.replace("{build}", &build.unwrap_or_default());
     // A command with shell syntax is run by a shell.
@@ -55,7 +62,9 @@ pub(super) fn words(common: Option<&String>, subject: &Subject) -> Result<Vec<St
     }
     match shlex::split(&command) {
         Some(words) if !words.is_empty() => Ok(words),
-        _ => Err(Error::NoWords(command)),
+        _ => Err(Error::Usage(format!(
+            "'{command}' is no command: a quote is open, or it is empty"
+        ))),
     }
 }
 
@@ -91,9 +100,12 @@ impl Workload for AnyCommand {
             if locklab_host::process::find(&words[0], &subject.folders()).is_none() {
                 let name = words[0].clone();
                 return Err(if name.contains('/') {
-                    Error::NoProgramAt(name)
+                    Error::Usage(format!("there is no program {name}; check the path"))
                 } else {
-                    Error::NoProgram(name)
+                    Error::Usage(format!(
+                        "there is no program '{name}' in PATH; 'apt-file search bin/{name}' names \
+                         its Debian package"
+                    ))
                 });
             }
         }

@@ -14,10 +14,11 @@
 use super::output_metric;
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::{Inline, Subject};
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::{INSTRUCTIONS_MODELLED, L1I_MISSES, TEXT, THROUGHPUT};
 use std::fmt::Write as _;
@@ -203,14 +204,20 @@ impl Workload for CallSites {
 
     fn check(&self, subjects: [&Subject; 2], _: &Launcher) -> Result<(), Error> {
         if subjects[0].inline.is_none() && subjects[1].inline.is_none() {
-            return Err(Error::NothingToInline);
+            return Err(Error::Usage(
+                "nothing says what to inline; give --inline 'unlock=never|always' (baseline, then \
+                 experiment)"
+                    .into(),
+            ));
         }
         let usual = Subject::default();
         program("gcc", "gcc", &usual)?;
         program("ld.lld", "lld", &usual)?;
         program("qemu-x86_64", "qemu-user", &usual)?;
         match &self.path {
-            Some(path) if !path.is_file() => Err(Error::NoFile(path.clone())),
+            Some(path) if !path.is_file() => {
+                Err(Error::Usage(format!("there is no file {}", path.display())))
+            }
             _ => Ok(Model::new(None, None, None, false).map(|_| ())?),
         }
     }
@@ -228,7 +235,7 @@ impl Workload for CallSites {
         let throughput = output_metric::find(THROUGHPUT, r"(?m)^throughput ([0-9.]+)$", &done.out)?;
         figures.insert(THROUGHPUT.into(), throughput);
 
-        let model = Model::new(None, None, None, false).map_err(Error::from)?;
+        let model = Model::new(None, None, None, false)?;
         let log = self.folder(launcher).join("model");
         let counted = model
             .count(

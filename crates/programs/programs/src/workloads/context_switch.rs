@@ -12,9 +12,10 @@ use super::spec::WorkloadSpec;
 use super::switching::{Between, By};
 use super::workload::{Workload, same_program};
 use crate::built_in;
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 
 /// Number of means per run.

@@ -11,10 +11,11 @@
 use super::output_metric;
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::output::excerpt;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -165,7 +166,10 @@ impl Workload for FsMark {
             program("fs_mark", "fsmark", subject)?;
         }
         match &self.path {
-            Some(path) if !path.is_dir() => Err(Error::NoFolder(path.clone())),
+            Some(path) if !path.is_dir() => Err(Error::Usage(format!(
+                "there is no folder {}",
+                path.display()
+            ))),
             _ => Ok(()),
         }
     }

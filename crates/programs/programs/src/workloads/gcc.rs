@@ -7,9 +7,10 @@
 
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -103,7 +104,9 @@ impl Workload for Gcc {
             program("gcc", "gcc", subject)?;
         }
         match &self.path {
-            Some(path) if !path.is_file() => Err(Error::NoFile(path.clone())),
+            Some(path) if !path.is_file() => {
+                Err(Error::Usage(format!("there is no file {}", path.display())))
+            }
             _ => Ok(()),
         }
     }

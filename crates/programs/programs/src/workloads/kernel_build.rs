@@ -9,14 +9,19 @@
 
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::ELAPSED;
 use std::path::{Path, PathBuf};
 
 const PACKAGES: &str = "linux-source make gcc flex bison bc libelf-dev xz-utils";
+
+fn no_sources() -> Error {
+    Error::Usage(format!("no kernel sources; apt-get install {PACKAGES}"))
+}
 
 pub(super) struct KernelBuild {
     path: Option<PathBuf>,
@@ -40,7 +45,7 @@ impl KernelBuild {
     /// Unpacks Debian's sources, once per user.
     fn unpack(launcher: &mut Launcher) -> Result<PathBuf, Fault> {
         let unrunnable = Fault::Unrunnable;
-        let archive = archive().ok_or(Error::NoSources(PACKAGES))?;
+        let archive = archive().ok_or_else(no_sources)?;
         let cache = directories::ProjectDirs::from("", "", "locklab")
             .map(|dirs| dirs.cache_dir().to_path_buf())
             .ok_or_else(|| unrunnable("there is no home folder to unpack sources in".into()))?;
@@ -107,8 +112,11 @@ impl Workload for KernelBuild {
             program("make", "make", subject)?;
         }
         match &self.path {
-            Some(path) if !path.join("Makefile").is_file() => Err(Error::NoTree(path.clone())),
-            None if archive().is_none() => Err(Error::NoSources(PACKAGES)),
+            Some(path) if !path.join("Makefile").is_file() => Err(Error::Usage(format!(
+                "{} is no kernel tree: it has no Makefile",
+                path.display()
+            ))),
+            None if archive().is_none() => Err(no_sources()),
             _ => Ok(()),
         }
     }

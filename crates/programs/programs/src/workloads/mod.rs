@@ -18,8 +18,8 @@ mod spec;
 pub(crate) mod switching;
 mod workload;
 
-use crate::error::Error;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 
 pub use output_metric::{Extractor, OutputMetric};
 pub use spec::WorkloadSpec;
@@ -90,10 +90,13 @@ impl WorkloadSpec {
         if self.name != COMMAND {
             return Ok(());
         }
-        match any_command::words(self.command.as_ref(), subject) {
-            Ok(_) | Err(Error::NoBuildOf(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        // Any folder stands for a build that is still to come.
+        let build = subject.build.clone().unwrap_or_default();
+        let subject = Subject {
+            build: Some(build),
+            ..subject.clone()
+        };
+        any_command::words(self.command.as_ref(), &subject).map(drop)
     }
 
     /// Makes the workload.
@@ -118,7 +121,10 @@ impl WorkloadSpec {
             .iter()
             .find(|(name, given)| *given && !used.contains(name))
         {
-            Some((setting, _)) => Err(Error::NotUsed(self.name.clone(), setting)),
+            Some((setting, _)) => Err(Error::Usage(format!(
+                "{} does not use '{setting}'; leave it out",
+                self.name
+            ))),
             None => Ok(workload),
         }
     }
@@ -133,10 +139,16 @@ impl WorkloadSpec {
         if let Some(scale) = self.scale
             && !(scale > 0.0 && scale <= 1e4)
         {
-            return Err(Error::Scale(scale, self.name.clone()));
+            return Err(Error::Usage(format!(
+                "scale {scale} of {} is not between 0 and 10000; 1 is the usual length",
+                self.name
+            )));
         }
         if self.threads == Some(0) {
-            return Err(Error::NoThreads(self.name.clone()));
+            return Err(Error::Usage(format!(
+                "zero threads of {} do no work; ask for 1",
+                self.name
+            )));
         }
         Ok(match self.name.as_str() {
             "nginx-churn" => Box::new(nginx_churn::NginxChurn::new(self)),
@@ -156,8 +168,13 @@ impl WorkloadSpec {
                     .filter(|(distance, _)| *distance <= 3);
                 let name = other.to_owned();
                 return Err(match near {
-                    Some((_, near)) => Error::Misspelled(name, near),
-                    None => Error::NoWorkload(name, names()),
+                    Some((_, near)) => Error::Usage(format!(
+                        "there is no workload '{name}'; did you mean {near}?"
+                    )),
+                    None => Error::Usage(format!(
+                        "there is no workload '{name}'; those are {}",
+                        names()
+                    )),
                 });
             }
         })

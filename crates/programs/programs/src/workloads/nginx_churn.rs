@@ -10,10 +10,11 @@
 use super::output_metric;
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::{Launcher, Server};
 use crate::output::excerpt;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::ELAPSED;
 use nix::sys::signal::Signal;
@@ -69,8 +70,10 @@ impl NginxChurn {
         let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port.unwrap_or(0)));
         match (self.port, bound.and_then(|listener| listener.local_addr())) {
             (_, Ok(address)) => Ok(address.port()),
-            (Some(port), Err(e)) => Err(Error::NoPort(port, e.to_string())),
-            (None, Err(e)) => Err(Error::NoFreePort(e.to_string())),
+            (Some(port), Err(e)) => Err(Error::Usage(format!(
+                "port {port} cannot be had ({e}); leave it out, and a free one is taken"
+            ))),
+            (None, Err(e)) => Err(Error::Usage(format!("there is no free port: {e}"))),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Values in the output of a program: by regular expression or JSON path.
 
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::output::excerpt;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -52,7 +53,12 @@ impl OutputMetric {
     /// # Errors
     /// If the text has another form; the message shows the right one.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let form = || Error::NoMetric(text.into());
+        let form = || {
+            Error::Usage(format!(
+                "'{text}' is no metric; write name[unit]:higher=PATTERN, as \
+                 'throughput[ops/s]:higher=([0-9.]+) ops/sec', or json:/path for PATTERN"
+            ))
+        };
         let (head, place) = text.split_once('=').ok_or_else(form)?;
         let (name, better) = head.rsplit_once(':').ok_or_else(form)?;
         let better = match better.trim() {
@@ -98,19 +104,26 @@ impl OutputMetric {
             (Some(pattern), None) => {
                 let regex = Regex::new(pattern).map_err(|e| {
                     let reason = e.to_string();
-                    Error::NoRegex {
-                        name: self.name.clone(),
-                        why: reason.lines().last().unwrap_or_default().into(),
-                        pattern: pattern.clone(),
-                    }
+                    Error::Usage(format!(
+                        "the pattern of metric '{}' is no regular expression ({}): {pattern}",
+                        self.name,
+                        reason.lines().last().unwrap_or_default()
+                    ))
                 })?;
                 if regex.captures_len() < 2 {
-                    return Err(Error::NoGroup(self.name.clone(), pattern.clone()));
+                    return Err(Error::Usage(format!(
+                        "the pattern of metric '{}' has no group for the number; put it in \
+                         parentheses: {pattern}",
+                        self.name
+                    )));
                 }
                 Ok(Extractor::Regex(regex))
             }
             (None, Some(path)) => Ok(Extractor::Json(pointer(path))),
-            _ => Err(Error::NoPlace(self.name.clone())),
+            _ => Err(Error::Usage(format!(
+                "metric '{}' needs either a pattern or a json path",
+                self.name
+            ))),
         }
     }
 }

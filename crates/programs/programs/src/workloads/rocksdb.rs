@@ -9,9 +9,10 @@
 use super::output_metric;
 use super::spec::WorkloadSpec;
 use super::workload::{Workload, program};
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Metric, Source, Values};
 use locklab_lab::metric::THROUGHPUT;
 

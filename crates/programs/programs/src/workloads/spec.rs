@@ -2,7 +2,7 @@
 
 use super::output_metric::OutputMetric;
 use super::switching::{Between, By};
-use crate::error::Error;
+use locklab_host::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -55,7 +55,12 @@ impl WorkloadSpec {
                 "pipe" => spec.by = Some(By::Pipe),
                 number => match number.parse() {
                     Ok(threads) => spec.threads = Some(threads),
-                    Err(_) => return Err(Error::NoVariant(variant.into(), text.into())),
+                    Err(_) => {
+                        return Err(Error::Usage(format!(
+                            "'{variant}' in '{text}' is no variant; those are processes, threads, \
+                             futex, pipe, or a number of threads"
+                        )));
+                    }
                 },
             }
         }

@@ -1,6 +1,6 @@
 //! What the workload `context-switch` switches between, and by what.
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -33,7 +33,11 @@ impl FromStr for Between {
     fn from_str(text: &str) -> Result<Self, Error> {
         let all = [Self::Processes, Self::Threads];
         let found = all.into_iter().find(|b| b.word() == text);
-        found.ok_or_else(|| Error::NoSwitch(text.into()))
+        found.ok_or_else(|| {
+            Error::Usage(format!(
+                "'{text}' cannot switch; those are processes and threads"
+            ))
+        })
     }
 }
 
@@ -66,6 +70,10 @@ impl FromStr for By {
         let found = [Self::Futex, Self::Pipe]
             .into_iter()
             .find(|b| b.word() == text);
-        found.ok_or_else(|| Error::NoWake(text.into()))
+        found.ok_or_else(|| {
+            Error::Usage(format!(
+                "'{text}' is no way to wake a thread; futex and pipe are"
+            ))
+        })
     }
 }

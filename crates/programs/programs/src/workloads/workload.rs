@@ -1,8 +1,9 @@
 //! What each workload does for its instrument, and what several check alike.
 
-use crate::error::{Error, Fault};
+use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Facts, Metric, Values};
 use std::path::PathBuf;
 
@@ -38,15 +39,21 @@ pub trait Workload {
 /// # Errors
 /// If it is not installed; the message names the package.
 pub(super) fn program(name: &str, package: &str, subject: &Subject) -> Result<PathBuf, Error> {
-    locklab_host::process::find(name, &subject.folders())
-        .ok_or_else(|| Error::NotInstalled(name.into(), package.into()))
+    locklab_host::process::find(name, &subject.folders()).ok_or_else(|| {
+        Error::Usage(format!(
+            "{name} is not installed; apt-get install {package}"
+        ))
+    })
 }
 
 /// Refuses two builds for a workload whose program is Locklab's own, because
 /// they would not differ.
 pub(super) fn same_program(name: &'static str, subjects: [&Subject; 2]) -> Result<(), Error> {
     if subjects[0].build != subjects[1].build || subjects[0].command != subjects[1].command {
-        return Err(Error::SameProgram(name));
+        return Err(Error::Usage(format!(
+            "{name} runs a program of Locklab's own, in which two builds or commands do not \
+             differ; compare locks or environments, or use --workload command"
+        )));
     }
     Ok(())
 }
