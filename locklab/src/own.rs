@@ -7,7 +7,7 @@
 use crate::arguments::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
-use locklab_own_lock::{Error as OwnError, OwnLock, brought_to_checker};
+use locklab_own_lock::{OwnLock, brought_to_checker};
 use locklab_verify::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(crate) fn register<'a>(
         if let Some(lock) = named(name, args, &[])? {
             own += 1;
             if is_here {
-                lock.register_here(name).map_err(of_own_lock)?;
+                lock.register_here(name)?;
             } else {
                 lock.register(name).map_err(of_own_lock)?;
             }
@@ -67,7 +67,7 @@ pub(crate) fn named(
     };
     let flags = flags.iter().map(|flag| (*flag).to_owned());
     let flags: Vec<String> = asked.into_iter().chain(flags).collect();
-    OwnLock::named(name, &flags).map_err(of_own_lock)
+    OwnLock::named(name, &flags)
 }
 
 /// The lock that `name` denotes, as a subject of measurements.
@@ -110,7 +110,7 @@ pub(crate) fn candidates(
     for name in &names {
         if let Some(lock) = named(name, own, strict)? {
             ours = false;
-            candidates.push(lock.candidate().map_err(of_own_lock)?);
+            candidates.push(lock.candidate()?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());
             }
@@ -134,14 +134,6 @@ pub(crate) fn candidates(
     Ok((candidates, assumptions))
 }
 
-/// Converts an error about a lock.
-pub(crate) fn of_own_lock(error: OwnError) -> Error {
-    match error {
-        OwnError::Usage(text) => Error::Usage(text),
-        other => Error::Failed(other.to_string()),
-    }
-}
-
 /// `locklab new-lock FILE`: writes the template.
 ///
 /// # Errors
@@ -149,10 +141,10 @@ pub(crate) fn of_own_lock(error: OwnError) -> Error {
 /// name, [`Error::Failed`] if it cannot be written.
 pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
     if common.dry_run {
-        locklab_own_lock::check_template(file).map_err(of_own_lock)?;
+        locklab_own_lock::check_template(file)?;
         return Ok(format!("Would write {}.\n", file.display()));
     }
-    locklab_own_lock::write_template(file).map_err(of_own_lock)?;
+    locklab_own_lock::write_template(file)?;
     let shown = file.display();
     Ok(format!(
         "Wrote {shown}, a ticket lock to start from.\nTry: locklab matrix {shown} qspinlock --on \

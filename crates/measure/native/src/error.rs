@@ -1,7 +1,7 @@
 //! Why locks cannot be measured as asked: one sentence each, with what to give
 //! instead. What the machine itself refuses is not here.
 
-use locklab_workload::MixError;
+use locklab_host::error::Error;
 
 /// A name that no lock has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum PlanError {
     NoSuchLock(#[from] NoSuchLock),
     /// A turn makes no sense.
     #[error(transparent)]
-    Mix(#[from] MixError),
+    Mix(#[from] Error),
     /// The time is zero.
     #[error("no time shows nothing; give --time 10 or more")]
     NoTime,

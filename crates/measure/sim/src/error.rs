@@ -3,6 +3,7 @@
 //! A deadlock or livelock ends the simulation with the state of every CPU and
 //! the word each waits on; so does a second holder.
 
+use locklab_host::error::Error;
 use std::fmt;
 
 /// Why a simulation has no outcome.
@@ -38,15 +39,32 @@ pub enum SimError {
         /// The address of the access.
         address: usize,
     },
-    /// No lock of this name.
-    #[error("there is no lock called `{0}`; `locklab locks` lists them")]
-    UnknownLock(String),
-    /// The error of a lock that simulates itself.
-    #[error("{0}")]
-    Foreign(String),
-    /// The scenario cannot be run on its machine.
-    #[error("{0}")]
-    Scenario(String),
+    /// Nothing was simulated: there is no such lock, or the scenario cannot be
+    /// run on its machine.
+    #[error(transparent)]
+    Refused(#[from] Error),
+}
+
+/// With the exit code of a command.
+impl From<SimError> for Error {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Refused(error) => error,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The refusal of a scenario that cannot be run on its machine.
+pub(crate) fn refused(why: String) -> SimError {
+    SimError::Refused(Error::Usage(why))
+}
+
+/// The refusal of a lock that does not exist.
+pub(crate) fn unknown_lock(name: &str) -> SimError {
+    refused(format!(
+        "there is no lock called `{name}`; `locklab locks` lists them"
+    ))
 }
 
 impl SimError {

@@ -9,44 +9,11 @@
 use crate::check::{Access, Benchmark, Check, Operation, State};
 use crate::distance::Distance;
 use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
-
+use locklab_host::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// Why a machine could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum MachineError {
-    /// A file that cannot be read.
-    #[error("cannot read the machine file {path}: {source}")]
-    Read {
-        /// The path of the file.
-        path: String,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// A file with a fault in it.
-    #[error("{file}:{line}: {what}")]
-    Invalid {
-        /// The path of the file, or the name of a machine of Locklab.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The key, its fault, and the allowed values.
-        what: String,
-    },
-    /// Neither a machine of Locklab nor a file.
-    #[error(
-        "there is no machine called `{name}`; there are {known}, and any machine file by its path"
-    )]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-}
 
 impl Machine {
     /// One of the machines that ship with Locklab.
@@ -59,9 +26,9 @@ impl Machine {
     /// A built-in machine by its name, or any machine by the path of its file.
     ///
     /// # Errors
-    /// [`MachineError`] if there is neither a built-in machine of this name nor
+    /// [`Error`] if there is neither a built-in machine of this name nor
     /// such a file, or the file has a fault.
-    pub fn named(name: &str) -> Result<Self, MachineError> {
+    pub fn named(name: &str) -> Result<Self, Error> {
         if let Some(machine) = Self::builtin(name) {
             return Ok(machine);
         }
@@ -69,21 +36,23 @@ impl Machine {
             return Self::read(Path::new(name));
         }
         let known: Vec<_> = BUILTIN.iter().map(|(name, _)| *name).collect();
-        Err(MachineError::Unknown {
-            name: name.to_owned(),
-            known: known.join(", "),
-        })
+        Err(Error::Usage(format!(
+            "there is no machine called `{name}`; there are {}, and any machine file by its path",
+            known.join(", ")
+        )))
     }
 
     /// Reads a machine file.
     ///
     /// # Errors
-    /// [`MachineError::Read`] if the file cannot be read,
-    /// [`MachineError::Invalid`] if it has a fault.
-    pub fn read(path: &Path) -> Result<Self, MachineError> {
-        let text = std::fs::read_to_string(path).map_err(|source| MachineError::Read {
-            path: path.display().to_string(),
-            source,
+    /// [`Error::Usage`] if the file cannot be read,
+    /// [`Error::Usage`] if it has a fault.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| {
+            Error::Usage(format!(
+                "cannot read the machine file {}: {source}",
+                path.display()
+            ))
         })?;
         Self::parse(&path.display().to_string(), &text)
     }
@@ -91,12 +60,11 @@ impl Machine {
     /// Parses the text of a file called `file`.
     ///
     /// # Errors
-    /// [`MachineError::Invalid`] for the first fault.
-    pub fn parse(file: &str, text: &str) -> Result<Self, MachineError> {
-        let fault = |at: usize, what: String| MachineError::Invalid {
-            file: file.to_owned(),
-            line: text[..at.min(text.len())].matches('\n').count() + 1,
-            what,
+    /// [`Error::Usage`] for the first fault.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let fault = |at: usize, what: String| {
+            let line = text[..at.min(text.len())].matches('\n').count() + 1;
+            Error::Usage(format!("{file}:{line}: {what}"))
         };
         let root = DeTable::parse(text).map_err(|error| {
             fault(

@@ -14,7 +14,7 @@ use crate::counting::Counting;
 use crate::counts::{Counts, Limits};
 use crate::distance::Distance;
 use crate::engine::{Engine, engine};
-use crate::error::SimError;
+use crate::error::{SimError, refused};
 use crate::hypervisor::Hypervisor;
 use crate::machine::Machine;
 use crate::own_stores::drain_all;
@@ -63,13 +63,13 @@ pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
 /// Runs one microbenchmark on an otherwise idle machine; returns ns.
 ///
 /// # Errors
-/// [`SimError::Scenario`] if the machine has no cores at that distance, or
+/// [`SimError::Refused`] if the machine has no cores at that distance, or
 /// fewer than there are threads.
 pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64, SimError> {
     // Interrupts and hosts are not part of these figures.
     let mut machine = machine.clone();
     for key in ["interrupts.per_second", "vm.steal_per_second"] {
-        machine = machine.with(key, 0.0).map_err(SimError::Scenario)?;
+        machine = machine.with(key, 0.0).map_err(refused)?;
     }
     let bench = Bench {
         topology: Topology::new(&machine),
@@ -270,7 +270,7 @@ impl Bench<'_> {
         let mut far =
             (1..self.topology.cores()).filter(|&core| self.topology.distance(0, core) == distance);
         let (Some(one), two) = (far.next(), far.next()) else {
-            return Err(SimError::Scenario(format!(
+            return Err(refused(format!(
                 "{} has no two cores whose distance is \"{}\"",
                 self.machine.name,
                 distance.name()
@@ -374,7 +374,7 @@ impl Bench<'_> {
             .collect();
         order.sort_unstable();
         if threads == 0 || threads > order.len() {
-            return Err(SimError::Scenario(format!(
+            return Err(refused(format!(
                 "{threads} threads on {}, which has {} cores",
                 self.machine.name,
                 order.len()
@@ -441,7 +441,7 @@ impl Bench<'_> {
     ) -> Result<(f64, f64), SimError> {
         let order = self.topology.order(Placement::Numbered, self.seed);
         if threads == 0 || threads > order.len() {
-            return Err(SimError::Scenario(format!(
+            return Err(refused(format!(
                 "{threads} threads on {}, which has {} hardware threads",
                 self.machine.name,
                 order.len()

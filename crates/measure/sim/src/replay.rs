@@ -5,7 +5,7 @@
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
-use crate::error::SimError;
+use crate::error::{SimError, refused, unknown_lock};
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
@@ -134,7 +134,7 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
     };
     found
         .or_else(|| libraries::visit(name, Visited(replay)))
-        .unwrap_or_else(|| Err(SimError::UnknownLock(name.to_owned())))
+        .unwrap_or_else(|| Err(unknown_lock(name)))
 }
 
 struct Visited<'a>(&'a Replay<'a>);
@@ -175,7 +175,7 @@ fn check(replay: &Replay<'_>) -> Result<usize, SimError> {
     let machine = replay.machine;
     let there = machine.hardware_threads();
     let hardware = replay.hardware_threads.unwrap_or(there);
-    let fault = |what: String| Err(SimError::Scenario(what));
+    let fault = |what: String| Err(refused(what));
     let threads = replay.roles.len();
     if threads == 0 || threads > MOST_THREADS {
         return fault(format!(

@@ -1,6 +1,6 @@
 //! The description of one simulation, and what comes back.
 
-use crate::error::SimError;
+use crate::error::{SimError, refused};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::topology::{Placement, Topology};
@@ -110,7 +110,7 @@ impl Scenario {
         let there = machine.hardware_threads();
         let hardware = self.hardware_threads.unwrap_or(there);
         let virtual_machine = machine.get("vm.vcpus") > 0.0;
-        let fault = |what: String| Err(SimError::Scenario(what));
+        let fault = |what: String| Err(refused(what));
         if self.threads == 0 {
             return fault("zero threads take no lock; give at least one".to_owned());
         }

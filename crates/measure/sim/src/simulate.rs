@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
-use crate::error::SimError;
+use crate::error::{SimError, unknown_lock};
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
@@ -19,6 +19,7 @@ use crate::scenario::{Scenario, Simulation, Stop};
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
+use locklab_host::error::Error;
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
 use locklab_workload::{Turn, fork_seed, turns as drawn};
@@ -40,13 +41,15 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
 /// The same errors as [`run`].
 pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     if let Some(lock) = registered(&scenario.lock) {
-        return lock.simulate(scenario).map_err(SimError::Foreign);
+        return lock
+            .simulate(scenario)
+            .map_err(|why| SimError::Refused(Error::Failed(why)));
     }
     // A big lock can tell whether it is held; for others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
         .or_else(|| libraries::visit(&scenario.lock, Run(scenario)))
-        .unwrap_or_else(|| Err(SimError::UnknownLock(scenario.lock.clone())))
+        .unwrap_or_else(|| Err(unknown_lock(&scenario.lock)))
 }
 
 /// As [`simulate`], for a lock that is not in the catalogue: your own,

@@ -179,7 +179,7 @@ fn what_cannot_be_run_is_said() {
     let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 17);
     assert!(error(&scenario).starts_with("17 threads on 16 CPUs of flat-16"));
     let scenario = Scenario::new(builtin("flat-16"), "nonesuch", matrix(0, 0), 1);
-    assert!(matches!(run(&scenario), Err(SimError::UnknownLock(_))));
+    assert!(matches!(run(&scenario), Err(SimError::Refused(_))));
     let mut scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 1);
     scenario.stop = Stop::Acquisitions(0);
     assert!(error(&scenario).starts_with("zero acquisitions"));

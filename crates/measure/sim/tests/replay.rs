@@ -181,7 +181,7 @@ fn what_cannot_be_run_is_said() {
     let turn = turn(1000, 100);
     let program = program(&[&turn[..]], 1, 0);
     let error = run(&program, Some("no-such"), 2).unwrap_err();
-    assert!(matches!(error, SimError::UnknownLock(_)));
+    assert!(matches!(error, SimError::Refused(_)));
     let error = run(&program, None, 99).unwrap_err();
     assert!(error.to_string().contains("99 CPUs"), "{error}");
 }

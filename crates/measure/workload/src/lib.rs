@@ -13,5 +13,5 @@ pub mod turns;
 
 pub use cells::{Cells, MOST_THREADS, Place, Work};
 pub use locklab_judge::fork_seed;
-pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, MixError, Unit, UnknownWord};
+pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, Unit};
 pub use turns::{TURNS, Turn, turns};

@@ -1,6 +1,7 @@
 //! The settings of a workload beyond its lengths, their checks, and the words
 //! that describe them.
 
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -60,66 +61,19 @@ pub enum Choice {
     Zipf,
 }
 
-/// A word that is not one of those that a setting may be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{word}' is none of {}", known.join(", "))]
-pub struct UnknownWord {
-    word: String,
-    known: Vec<&'static str>,
-}
-
 /// The meaning of a word of the command line.
-fn word<T: Copy>(word: &str, all: &[(&'static str, T)]) -> Result<T, UnknownWord> {
+fn word<T: Copy>(word: &str, all: &[(&'static str, T)]) -> Result<T, Error> {
     let found = all.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value).ok_or_else(|| UnknownWord {
-        word: word.to_owned(),
-        known: all.iter().map(|(name, _)| *name).collect(),
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        Error::Usage(format!("'{word}' is none of {}", known.join(", ")))
     })
 }
 
-/// Why a workload cannot be run, with what to give instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MixError {
-    /// The share of readers is more than the whole.
-    #[error("{0} % of all acquisitions are more than all; give --reads 0 to 100")]
-    Reads(u32),
-    /// The number of lines is zero, or more than a section can touch.
-    #[error("a critical section cannot touch {0} lines; give --lines 1 to {MOST_LINES}")]
-    Lines(u32),
-    /// There is no number of locks.
-    #[error("no number of locks; give --locks 1 or more")]
-    NoLocks,
-    /// The number of locks is zero, or more than a turn can name.
-    #[error("{0} locks cannot be run; give --locks 1 to {MOST_LOCKS}")]
-    Locks(u32),
-    /// Two locks are to be held, and there is one.
-    #[error("--nested takes two locks at once; give --locks 2 or more")]
-    Nested,
-    /// One lock is to be chosen, and there is one.
-    #[error("--choice is among several locks; give --locks 2 or more")]
-    Choice,
-    /// A section is too short for the lines that it is to touch.
-    #[error(
-        "{lines} lines are more than a critical section of length {length}{} touches, which is \
-         {units} (one for each unit of about 15 cycles); give fewer --lines, or a longer --critical",
-        if unit.is_units() { "" } else { " ns" }
-    )]
-    TooShort {
-        /// The lines that it is to touch.
-        lines: u32,
-        /// The length of the section, as it was given.
-        length: u64,
-        /// The unit in which it was given.
-        unit: Unit,
-        /// The lines that the section can touch.
-        units: u64,
-    },
-}
-
 impl FromStr for Distribution {
-    type Err = UnknownWord;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         word(text, &Self::WORDS)
     }
 }
@@ -135,9 +89,9 @@ impl Distribution {
 }
 
 impl FromStr for Choice {
-    type Err = UnknownWord;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         word(text, &Self::WORDS)
     }
 }
@@ -196,25 +150,37 @@ impl Mix {
     ///
     /// # Errors
     /// The first number that makes none.
-    pub fn check(&self, locks: &[u32]) -> Result<(), MixError> {
+    pub fn check(&self, locks: &[u32]) -> Result<(), Error> {
         let Self { reads, lines, .. } = *self;
         if reads > 100 {
-            return Err(MixError::Reads(reads));
+            return Err(Error::Usage(format!(
+                "{reads} % of all acquisitions are more than all; give --reads 0 to 100"
+            )));
         }
         if !(1..=MOST_LINES).contains(&lines) {
-            return Err(MixError::Lines(lines));
+            return Err(Error::Usage(format!(
+                "a critical section cannot touch {lines} lines; give --lines 1 to {MOST_LINES}"
+            )));
         }
         if locks.is_empty() {
-            return Err(MixError::NoLocks);
+            return Err(Error::Usage(
+                "no number of locks; give --locks 1 or more".into(),
+            ));
         }
         if let Some(n) = locks.iter().find(|n| !(1..=MOST_LOCKS).contains(n)) {
-            return Err(MixError::Locks(*n));
+            return Err(Error::Usage(format!(
+                "{n} locks cannot be run; give --locks 1 to {MOST_LOCKS}"
+            )));
         }
         if self.nested && locks.contains(&1) {
-            return Err(MixError::Nested);
+            return Err(Error::Usage(
+                "--nested takes two locks at once; give --locks 2 or more".into(),
+            ));
         }
         if self.choice != Choice::Uniform && locks == [1] {
-            return Err(MixError::Choice);
+            return Err(Error::Usage(
+                "--choice is among several locks; give --locks 2 or more".into(),
+            ));
         }
         Ok(())
     }
@@ -223,17 +189,18 @@ impl Mix {
     /// which touches one; `length` is how it was given.
     ///
     /// # Errors
-    /// [`MixError::TooShort`] if they do not.
-    pub fn check_fits(&self, units: u64, length: u64, unit: Unit) -> Result<(), MixError> {
+    /// [`Error::Usage`] if they do not.
+    pub fn check_fits(&self, units: u64, length: u64, unit: Unit) -> Result<(), Error> {
         if u64::from(self.lines) <= units.max(1) {
             return Ok(());
         }
-        Err(MixError::TooShort {
-            lines: self.lines,
-            length,
-            unit,
-            units: units.max(1),
-        })
+        let (lines, unit) = (self.lines, if unit.is_units() { "" } else { " ns" });
+        let touched = units.max(1);
+        Err(Error::Usage(format!(
+            "{lines} lines are more than a critical section of length {length}{unit} touches, \
+             which is {touched} (one for each unit of about 15 cycles); give fewer --lines, or a \
+             longer --critical"
+        )))
     }
 
     /// What is not as usual, in words; empty if nothing is.

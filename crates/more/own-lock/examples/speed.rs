@@ -6,7 +6,8 @@
 //! alternately, and the fastest run of each counts, since whatever else runs
 //! only adds time.
 
-use locklab_own_lock::{Error, OwnLock};
+use locklab_host::error::Error;
+use locklab_own_lock::OwnLock;
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
 use locklab_verify::{Limits, Outcome, check, properties_of};
 use std::time::{Duration, Instant};

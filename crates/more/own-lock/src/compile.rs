@@ -5,10 +5,10 @@
 //! run here: the properties of an object are read from its bytes
 //! ([`crate::inspect`]).
 
-use crate::error::Error;
 use crate::folders;
 use crate::inspect::{self, Facts};
 use crate::source::is_cpp;
+use locklab_host::error::Error;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -53,7 +53,7 @@ impl Compiled {
     /// The object of `unit` in which every access is reported.
     ///
     /// # Errors
-    /// [`Error::File`] if the file contains accesses that cannot be reported.
+    /// [`Error::Failed`] if the file contains accesses that cannot be reported.
     pub(crate) fn instrumented(&self, unit: &Unit) -> Result<&Path, Error> {
         let made = self.instrumented.get_or_init(|| match &self.folder {
             Some(folder) => {
@@ -128,8 +128,8 @@ const REPORTED: [&str; 5] = [
 /// Compiles a lock for this machine's own CPUs.
 ///
 /// # Errors
-/// [`Error::Failed`] if there is no compiler or the disk is full,
-/// [`Error::File`] if the file does not compile.
+/// [`Error::Failed`] if there is no compiler, the disk is full, or the file
+/// does not compile.
 pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
     let folder = folder_with_headers()?;
     let at = |name: &str| folder.path().join(name);
@@ -392,7 +392,7 @@ impl Compiler {
         if output.status.success() {
             return Ok(());
         }
-        Err(Error::File(format!(
+        Err(Error::Failed(format!(
             "{}{} does not compile with {}: see the compiler's own words above",
             stderr_of(&output),
             unit.name,

@@ -4,7 +4,7 @@
 //! real hardware only.
 
 use crate::compile::Unit;
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_locks::Info;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl Facts {
         };
         for needed in ["lab_lock", "lab_unlock"] {
             if !symbols.contains_key(needed) {
-                return Err(Error::File(format!("{name} defines no {needed}")));
+                return Err(Error::Failed(format!("{name} defines no {needed}")));
             }
         }
         let [read_lock, read_unlock, try_read] =
@@ -88,7 +88,7 @@ impl Facts {
             } else {
                 "lab_read_lock"
             };
-            return Err(Error::File(format!(
+            return Err(Error::Failed(format!(
                 "{name} defines functions of readers, but no {missing}; define it, or none of them"
             )));
         }
@@ -101,7 +101,7 @@ impl Facts {
             }) as usize
         };
         let Some(description) = data("locklab_description", 80) else {
-            return Err(Error::File(format!(
+            return Err(Error::Failed(format!(
                 "{name} does not say what its lock is; write LOCKLAB_LOCK(name, struct lock, \
                  struct context); beside it (lab_no_context if it needs none)"
             )));
@@ -127,7 +127,7 @@ impl Facts {
             ("context", facts.ctx_bytes, facts.ctx_align),
         ] {
             if bytes > MOST_BYTES || align > WIDEST || (what == "lock" && bytes == 0) {
-                return Err(Error::File(format!(
+                return Err(Error::Failed(format!(
                     "{name}: its {what} has {bytes} bytes, aligned to {align}; from {} to \
                      {MOST_BYTES} bytes, aligned to at most {WIDEST}, can be placed",
                     u8::from(what == "lock")
@@ -135,7 +135,7 @@ impl Facts {
             }
         }
         if facts.max_cpus == Some(0) {
-            return Err(Error::File(format!(
+            return Err(Error::Failed(format!(
                 "{name}: LOCKLAB_CPUS(0) lets nobody use the lock"
             )));
         }
@@ -175,7 +175,7 @@ pub(crate) fn no_inline_assembly(assembly: &str, unit: &Unit) -> Result<(), Erro
                 } else {
                     "C11 atomics (stdatomic.h), or atomic_thread_fence for a barrier"
                 };
-                return Err(Error::File(format!(
+                return Err(Error::Failed(format!(
                     "{place}: inline assembly (`{line}`) cannot be simulated or checked; use \
                      {instead}"
                 )));
@@ -208,7 +208,7 @@ pub(crate) fn no_thread_local_data(object: &Path, unit: &Unit) -> Result<(), Err
             line.contains(variable) && thread_local.iter().any(|word| line.contains(word))
         })
     });
-    Err(Error::File(format!(
+    Err(Error::Failed(format!(
         "{}{}: '{variable}' is thread-local data, which simulated CPUs cannot have; put it into \
          the context (the second type of LOCKLAB_LOCK), or index an array with lab_cpu()",
         unit.name,
@@ -223,7 +223,7 @@ pub(crate) fn undefined(stderr: &str, unit: &Unit) -> Error {
         let (place, rest) = line.split_once(BEFORE)?;
         Some((place, rest.trim_end_matches('\'')))
     }) else {
-        return Error::File(format!("{stderr}{} cannot be linked", unit.name));
+        return Error::Failed(format!("{stderr}{} cannot be linked", unit.name));
     };
     let line = line.trim_end_matches([':', ' ']);
     // "/usr/bin/ld: /tmp/mylock.c:12" or "lock.o:mylock.c:(.text+0x5)".
@@ -255,7 +255,7 @@ pub(crate) fn undefined(stderr: &str, unit: &Unit) -> Error {
         }
         _ => "a lock stands alone: define it in the file, or do without",
     };
-    Error::File(format!(
+    Error::Failed(format!(
         "{place}: '{symbol}' cannot be used in a simulation; {instead}"
     ))
 }

@@ -8,9 +8,9 @@
 //! missing.
 
 use crate::compile::Unit;
-use crate::error::Error;
 use crate::folders;
 use crate::source::KernelLock;
+use locklab_host::error::Error;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

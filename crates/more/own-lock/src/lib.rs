@@ -8,7 +8,7 @@
 //! let machine = Machine::builtin("xeon-8380-2s").unwrap();
 //! let work = Workload::Matrix { critical: 4, non_critical: 32 };
 //! let outcome = lock.simulate(&Scenario::new(machine, "mylock.c", work, 16))?.outcome;
-//! # Ok::<(), locklab_own_lock::Error>(())
+//! # Ok::<(), locklab_host::error::Error>(())
 //! ```
 //!
 //! The file is compiled with `-fsanitize=thread` and Locklab's functions in
@@ -20,7 +20,6 @@ mod brought;
 mod check;
 mod compile;
 mod crash;
-mod error;
 mod folders;
 mod inspect;
 mod isolate;
@@ -37,7 +36,6 @@ mod source;
 mod template;
 
 pub use brought::{bring, brought, brought_to_checker};
-pub use error::Error;
 pub use folders::remove_folders;
 pub use inspect::Facts;
 pub use native::NativeLibrary;

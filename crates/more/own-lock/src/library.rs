@@ -3,9 +3,9 @@
 //! Loading runs the library's initialisers, so an instrumented one is loaded
 //! in a child only ([`crate::isolate`]).
 
-use crate::error::Error;
 use crate::lines::Lines;
 use libloading::os::unix;
+use locklab_host::error::Error;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::ops::Range;
@@ -155,7 +155,7 @@ impl Library {
             let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
             Some(symbol.into_raw().cast())
         };
-        let missing = |name: &str| Error::File(format!("{} defines no {name}", path.display()));
+        let missing = |name: &str| Error::Failed(format!("{} defines no {name}", path.display()));
         let needed = |name: &str| address(name).ok_or_else(|| missing(name));
         let bytes = std::fs::read(path).map_err(|e| cannot(&e))?;
         let file = object::File::parse(&*bytes).map_err(|e| cannot(&e))?;

@@ -6,11 +6,11 @@
 //! inlined says so.
 
 use crate::crash;
-use crate::error::Error;
 use crate::inspect::{self, Facts};
 use crate::isolate;
 use crate::library::{Act, LIBRARIES, Library, found_wrong};
 use crate::own_lock::{OwnLock, Runner};
+use locklab_host::error::Error;
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};
 use locklab_native::{LockCode, subject};
@@ -126,7 +126,7 @@ impl OwnLock {
             isolate::watch_code(library.base, &library.code);
             trial(&library, &facts)
         })?
-        .map_err(|why| Error::Lock(format!("{}: {why}", self.name())))
+        .map_err(|why| Error::Failed(format!("{}: {why}", self.name())))
     }
 }
 

@@ -3,7 +3,6 @@
 
 use crate::check;
 use crate::compile::{self, Compiled, Unit};
-use crate::error::Error;
 use crate::inspect::{self, Facts};
 use crate::isolate::{Death, Lost, in_child};
 use crate::kernel;
@@ -11,6 +10,7 @@ use crate::lines::Lines;
 use crate::mutate;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
+use locklab_host::error::Error;
 use locklab_locks::{Fairness, Info};
 use locklab_native::subject::Subject;
 use locklab_sim::{Foreign, Scenario, Simulation};
@@ -52,8 +52,8 @@ impl OwnLock {
     ///
     /// # Errors
     /// [`Error::Usage`] if the file does not exist or has no ending of C or
-    /// C++, [`Error::Failed`] if there is no compiler, [`Error::File`] if the
-    /// file does not compile.
+    /// C++, [`Error::Failed`] if there is no compiler, or the file does not
+    /// compile.
     pub fn named(name: &str, cflags: &[String]) -> Result<Option<Self>, Error> {
         match Source::parse(name)? {
             Some(source) => Self::from(&source, cflags).map(Some),
@@ -114,7 +114,7 @@ impl OwnLock {
     /// Copies the compiled objects into a folder.
     ///
     /// # Errors
-    /// [`Error::Failed`] if the folder cannot be written, [`Error::File`] if the lock
+    /// [`Error::Failed`] if the folder cannot be written, [`Error::Failed`] if the lock
     /// cannot be simulated.
     pub fn keep(&self, folder: &Path) -> Result<(), Error> {
         self.compiled.keep(&self.unit.0, folder)
@@ -143,9 +143,9 @@ impl OwnLock {
     ///
     /// # Errors
     /// [`Error::Usage`] if there are more threads than the lock has room for,
-    /// [`Error::File`] if it contains what cannot be simulated, [`Error::Lock`] if it
-    /// does not work in this scenario or the scenario does not fit its machine,
-    /// [`Error::Failed`] if the child cannot be started.
+    /// [`Error::Failed`] if it contains what cannot be simulated or does not
+    /// work in this scenario, the scenario does not fit its machine, or the
+    /// child cannot be started.
     pub fn simulate(&self, scenario: &Scenario) -> Result<Simulation, Error> {
         self.room_for(scenario.threads)?;
         let facts = self.facts();
@@ -154,7 +154,7 @@ impl OwnLock {
             simulate::simulate(library, facts, scenario)
         })? {
             Answer::Well(simulation) => Ok(*simulation),
-            Answer::Badly(why) => Err(Error::Lock(format!("{}: {why}", self.name))),
+            Answer::Badly(why) => Err(Error::Failed(format!("{}: {why}", self.name))),
         }
     }
 
@@ -239,7 +239,7 @@ impl OwnLock {
     /// Makes every scenario find it under `name`.
     ///
     /// # Errors
-    /// [`Error::File`] if it contains what cannot be simulated.
+    /// [`Error::Failed`] if it contains what cannot be simulated.
     pub fn register(&self, name: &str) -> Result<(), Error> {
         self.compiled.instrumented(&self.unit.0)?;
         locklab_sim::register(name, Arc::new(self.clone()));
@@ -281,7 +281,7 @@ impl OwnLock {
         let name = &self.name;
         let death = match lost {
             Lost::Died(death) => death,
-            Lost::GaveUp(why) => return Error::Lock(format!("{name}: {why}")),
+            Lost::GaveUp(why) => return Error::Failed(format!("{name}: {why}")),
             Lost::Broken(what) => return Error::Failed(format!("{name}: {what}")),
         };
         let line = line_of(library, &death).unwrap_or_else(|| format!("an unknown line of {name}"));
@@ -293,7 +293,7 @@ impl OwnLock {
             Runner::Cpu => " of 32 KiB",
             Runner::Thread => "",
         };
-        Error::Lock(match death.signal {
+        Error::Failed(match death.signal {
             libc::SIGALRM => format!(
                 "{name}: {who} hangs: no access for {} s, at {line}",
                 self.patience.as_secs().max(1)

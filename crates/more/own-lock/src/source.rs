@@ -3,7 +3,7 @@
 //!
 //! It must not open or compile anything, but may check whether a file exists.
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The origin of a lock.

@@ -1,7 +1,7 @@
 //! A lock to start from, as a file for the user.
 
-use crate::error::Error;
 use crate::source::{is_cpp, no_language};
+use locklab_host::error::Error;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

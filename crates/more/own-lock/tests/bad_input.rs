@@ -1,6 +1,7 @@
 //! An error in a lock is reported in one sentence, with the file's line.
 
-use locklab_own_lock::{Error, OwnLock};
+use locklab_host::error::Error;
+use locklab_own_lock::OwnLock;
 use locklab_sim::{Machine, Scenario, Stop, Workload};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ fn compile(parts: &[&str]) -> Result<OwnLock, Error> {
 fn not_compiled(parts: &[&str]) -> String {
     let registered = compile(parts).and_then(|lock| lock.register("mylock.c"));
     match registered.unwrap_err() {
-        Error::File(text) => text,
+        Error::Failed(text) => text,
         other => panic!("{other:?}"),
     }
 }

@@ -94,7 +94,7 @@ fn what_a_machine_does_not_have_is_said() {
     ] {
         assert!(matches!(
             measure(&machine, benchmark, 1),
-            Err(SimError::Scenario(_))
+            Err(SimError::Refused(_))
         ));
     }
 }
