@@ -33,7 +33,7 @@ pub(crate) fn register<'a>(
             if is_here {
                 lock.register_here(name)?;
             } else {
-                lock.register(name).map_err(of_own_lock)?;
+                lock.register(name)?;
             }
         }
     }

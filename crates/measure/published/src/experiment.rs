@@ -11,7 +11,8 @@ use crate::reference::{Reference, one_sentence};
 use crate::rule::Rule;
 use locklab_locks::catalogue;
 use locklab_sim::{
-    Counter, Counting, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload, XfsCreate,
+    Counter, Counting, FigureKey, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload,
+    XfsCreate,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,15 +60,15 @@ experiments!(
 );
 
 /// The figures of a published machine's data sheet that a file may change.
-const FACTS: [&str; 8] = [
-    "topology.sockets",
-    "topology.clusters",
-    "topology.cores",
-    "topology.threads",
-    "core.clock_ghz",
-    "core.pause_cycles",
-    "vm.vcpus",
-    "vm.ple_window_cycles",
+const FACTS: [FigureKey; 8] = [
+    FigureKey::TopologySockets,
+    FigureKey::TopologyClusters,
+    FigureKey::TopologyCores,
+    FigureKey::TopologyThreads,
+    FigureKey::CoreClockGhz,
+    FigureKey::CorePauseCycles,
+    FigureKey::VmVcpus,
+    FigureKey::VmPleWindowCycles,
 ];
 
 /// Counters without a lock, which a file may name in the place of a lock, and what a
@@ -305,7 +306,7 @@ impl Run {
     ) -> Result<Scenario, String> {
         if !self.pause {
             // A turn of an empty loop.
-            machine = machine.with("core.pause_cycles", 1.0)?;
+            machine = machine.with(FigureKey::CorePauseCycles, 1.0)?;
         }
         // A counter has no lock, and none is taken.
         let lock = counting(&self.lock).map_or(self.lock.as_str(), |_| "tas");
@@ -377,13 +378,13 @@ impl Experiment {
         self.facts
             .iter()
             .try_fold(machine, |machine, (key, &value)| {
-                if !FACTS.contains(&key.as_str()) {
-                    return Err(format!(
+                match FACTS.into_iter().find(|fact| fact.name() == key) {
+                    Some(fact) => machine.with(fact, value),
+                    None => Err(format!(
                         "`{key}` is no fact of a data sheet; those are {}",
-                        FACTS.join(", ")
-                    ));
+                        FACTS.map(FigureKey::name).join(", ")
+                    )),
                 }
-                machine.with(key, value)
             })
     }
 

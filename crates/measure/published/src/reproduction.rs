@@ -7,7 +7,7 @@ use crate::program_locks;
 use crate::reference::Reference;
 use crate::rule::Rule;
 use crate::split::Group;
-use locklab_sim::{Outcome, Placement, Scenario, Workload, run_all};
+use locklab_sim::{FigureKey, Outcome, Placement, Scenario, Workload, run_all};
 use serde::Serialize;
 
 /// Number of seeds over which a figure is averaged where threads are placed at
@@ -99,7 +99,7 @@ impl Question {
         match scenario.threads {
             1 => Self::Uncontended,
             _ if scenario.is_oversubscribed() => Self::Oversubscribed,
-            _ if machine.get("vm.vcpus") > 0.0 => Self::Backoff,
+            _ if machine.get(FigureKey::VmVcpus) > 0.0 => Self::Backoff,
             _ if scenario.spans_sockets() => Self::AcrossSockets,
             _ => Self::SameSocket,
         }

@@ -105,7 +105,9 @@ impl Simulated {
 /// the machine.
 pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let figures = machine.figures.iter();
-    let figures: Vec<_> = figures.map(|(key, figure)| (key, figure.value)).collect();
+    let figures: Vec<_> = figures
+        .map(|(key, figure)| (key.name(), figure.value))
+        .collect();
     json!([run, machine.name, machine.arbitration.name(), figures])
 }
 

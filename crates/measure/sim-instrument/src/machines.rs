@@ -42,14 +42,14 @@ pub fn list_json() -> Value {
 #[must_use]
 pub fn show_json(machine: &Machine) -> Value {
     let figures = FIGURES.iter().map(|kind| {
-        let figure = &machine.figures[kind.key];
+        let figure = &machine.figures[&kind.key];
         let (origin, why) = match &figure.origin {
             Origin::Source(source) => ("source", source.as_str()),
             Origin::Assumption(why) => ("assumption", why.as_str()),
             Origin::Override => ("override", ""),
         };
         json!({
-            "name": kind.key,
+            "name": kind.key.name(),
             "value": figure.value,
             "unit": kind.unit,
             "band": figure.band,
@@ -73,7 +73,7 @@ pub fn show(machine: &Machine) -> String {
     page.paragraph(&format!("{}: {}", machine.name, machine.description));
     page.blank();
     for kind in FIGURES {
-        let figure = &machine.figures[kind.key];
+        let figure = &machine.figures[&kind.key];
         let why = match &figure.origin {
             Origin::Source(source) => format!("source: {source}"),
             Origin::Assumption(why) => format!("assumed: {why}"),

@@ -3,7 +3,8 @@
 
 use locklab_lab::experiment::Key;
 use locklab_sim::{
-    Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload, can_be_simulated,
+    FigureKey, Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload,
+    can_be_simulated,
 };
 use locklab_workload::{Cells, Place, Unit, Work, mix};
 use serde::ser::Error as _;
@@ -59,11 +60,11 @@ fn as_stored<S: Serializer>(cells: &Cells, to: S) -> Result<S::Ok, S::Error> {
 pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, String> {
     match vcpus {
         None => Ok(machine),
-        Some(_) if machine.get("vm.vcpus") == 0.0 => Err(format!(
+        Some(_) if machine.get(FigureKey::VmVcpus) == 0.0 => Err(format!(
             "{} is no virtual machine; --vcpus is for those, such as xeon-8380-vm",
             machine.name
         )),
-        Some(vcpus) => machine.with("vm.vcpus", vcpus as f64),
+        Some(vcpus) => machine.with(FigureKey::VmVcpus, vcpus as f64),
     }
 }
 
@@ -162,7 +163,7 @@ impl Spec {
         match self.cells.unit {
             Unit::Units => length.saturating_add(1),
             Unit::Nanoseconds => {
-                let cycles = length as f64 * machine.get("core.clock_ghz");
+                let cycles = length as f64 * machine.get(FigureKey::CoreClockGhz);
                 (cycles / UNIT_CYCLES as f64).round() as u64
             }
         }
@@ -190,7 +191,7 @@ impl Spec {
     pub fn placement(&self, machine: &Machine) -> Placement {
         match self.placement {
             Some(placement) => placement,
-            None if machine.get("vm.vcpus") > 0.0 => Placement::Numbered,
+            None if machine.get(FigureKey::VmVcpus) > 0.0 => Placement::Numbered,
             None => Placement::Compact,
         }
     }

@@ -2,7 +2,7 @@
 //! memory. Prints a table of CPU time beside the targets. How long whole
 //! published experiments take is a benchmark of `locklab-published`.
 
-use locklab_sim::{Machine, Outcome, Scenario, Stop, Workload, run};
+use locklab_sim::{FigureKey, Machine, Outcome, Scenario, Stop, Workload, run};
 use std::time::{Duration, Instant};
 
 /// Time that this thread has had a CPU; where the kernel does not say, the
@@ -74,7 +74,7 @@ fn main() {
     // A machine as large as a model may be: its memory is the most so far.
     let largest = Machine::builtin("xeon-8380-2s")
         .unwrap()
-        .with("topology.cores", 256.0)
+        .with(FigureKey::TopologyCores, 256.0)
         .unwrap();
     let workload = Workload::Matrix {
         critical: 4,

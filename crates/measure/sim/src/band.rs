@@ -6,7 +6,7 @@
 //! parts as there are draws, and each part is used once). [`variants`] changes
 //! one figure at a time, to show which of them matters.
 
-use crate::machine::{Arbitration, FIGURES, Machine, Origin};
+use crate::machine::{Arbitration, FIGURES, FigureKey, Machine, Origin};
 use crate::rng::Rng;
 
 /// Copies of the machine with one assumption changed, each with its
@@ -60,7 +60,7 @@ pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
             for ((key, (low, high)), parts) in banded.iter().zip(&parts) {
                 let within = (parts[number] as f64 + rng.unit()) / others as f64;
                 let value = low + within * (high - low);
-                drawn.set(key, value);
+                drawn.set(*key, value);
             }
             reconcile(machine, &mut drawn);
             if assumed && number % 3 == 2 {
@@ -90,9 +90,9 @@ pub fn with_system(machine: &Machine, number: usize, seed: u64) -> Machine {
     }
     let rng = Rng::new(seed.wrapping_add((number as u64) << 32));
     let keys = FIGURES.iter().map(|figure| figure.key);
-    for key in keys.filter(|key| key.starts_with("scheduler.")) {
+    for key in keys.filter(|key| key.table() == "scheduler") {
         let factor = SYSTEM_FACTOR.powf(2.0 * rng.unit() - 1.0);
-        let figure = machine.figures.get(key);
+        let figure = machine.figures.get(&key);
         if !figure.is_some_and(|figure| matches!(figure.origin, Origin::Assumption(_))) {
             continue;
         }
@@ -107,9 +107,9 @@ pub fn with_system(machine: &Machine, number: usize, seed: u64) -> Machine {
 /// Corrects figures that were drawn separately and cannot be true together.
 fn reconcile(machine: &Machine, drawn: &mut Machine) {
     let [cluster, socket, remote] = [
-        "transfer.cluster_ns",
-        "transfer.socket_ns",
-        "transfer.remote_ns",
+        FigureKey::TransferClusterNs,
+        FigureKey::TransferSocketNs,
+        FigureKey::TransferRemoteNs,
     ];
     // With one cluster per socket, two figures name one distance.
     if machine.get(cluster) == machine.get(socket) {
@@ -121,7 +121,10 @@ fn reconcile(machine: &Machine, drawn: &mut Machine) {
     if drawn.get(socket) > drawn.get(remote) {
         drawn.set(remote, drawn.get(socket));
     }
-    let [request, snoop] = ["transfer.request_share", "transfer.snoop_share"];
+    let [request, snoop] = [
+        FigureKey::TransferRequestShare,
+        FigureKey::TransferSnoopShare,
+    ];
     let shares = drawn.get(request) + drawn.get(snoop);
     if shares > 0.9 {
         for key in [request, snoop] {
@@ -138,14 +141,17 @@ mod tests {
     #[test]
     fn systems_differ_in_what_is_assumed_only_and_by_twice_at_most() {
         let machine = Machine::builtin("flat-16").unwrap();
-        let measured = machine.clone().with("scheduler.wake_us", 7.0).unwrap();
+        let measured = machine
+            .clone()
+            .with(FigureKey::SchedulerWakeUs, 7.0)
+            .unwrap();
         assert_eq!(with_system(&measured, 0, 1), measured);
         let drawn = with_system(&measured, 3, 1);
         assert_eq!(drawn, with_system(&measured, 3, 1));
         assert_ne!(drawn, with_system(&measured, 4, 1));
         assert_ne!(
-            drawn.get("scheduler.call_us"),
-            measured.get("scheduler.call_us")
+            drawn.get(FigureKey::SchedulerCallUs),
+            measured.get(FigureKey::SchedulerCallUs)
         );
         for figure in FIGURES {
             let by = drawn.get(figure.key) / measured.get(figure.key);
@@ -165,12 +171,10 @@ mod tests {
             }
             for (key, (low, high)) in machine.banded() {
                 // Those that others may have moved.
-                if key.starts_with("transfer.") || low == high {
+                if key.table() == "transfer" || low == high {
                     continue;
                 }
-                let whole = crate::FIGURES
-                    .iter()
-                    .any(|kind| kind.key == key && kind.whole);
+                let whole = key.kind().whole;
                 let mut parts: Vec<usize> = draws[1..]
                     .iter()
                     .map(|draw| ((draw.get(key) - low) / (high - low) * 20.0) as usize)

@@ -1,6 +1,6 @@
 //! What a machine charges: its figures in cycles of its clock, and its rules.
 
-use crate::machine::{Arbitration, Arch, Machine};
+use crate::machine::{Arbitration, Arch, FigureKey, Machine};
 
 /// The machine's figures in cycles, and its rules.
 pub(crate) struct Costs {
@@ -57,60 +57,60 @@ pub(crate) struct Costs {
 
 impl Costs {
     pub(crate) fn new(machine: &Machine) -> Self {
-        let ghz = machine.get("core.clock_ghz");
-        let cycles = |key: &str| machine.get(key) as u64;
-        let ns = |key: &str| (machine.get(key) * ghz).round() as u64;
+        let ghz = machine.get(FigureKey::CoreClockGhz);
+        let cycles = |key: FigureKey| machine.get(key) as u64;
+        let ns = |key: FigureKey| (machine.get(key) * ghz).round() as u64;
         // Mean cycles between two, and cycles of one.
-        let pair = |rate: &str, length: &str| {
+        let pair = |rate: FigureKey, length: FigureKey| {
             let rate = machine.get(rate);
             let mean = if rate > 0.0 { ghz * 1e9 / rate } else { 0.0 };
             (mean, (machine.get(length) * 1e3 * ghz) as u64)
         };
-        let l1 = cycles("core.l1_cycles");
+        let l1 = cycles(FigureKey::CoreL1Cycles);
         let transfer = [
             l1,
             l1,
-            ns("transfer.cluster_ns"),
-            ns("transfer.socket_ns"),
-            ns("transfer.remote_ns"),
+            ns(FigureKey::TransferClusterNs),
+            ns(FigureKey::TransferSocketNs),
+            ns(FigureKey::TransferRemoteNs),
         ];
-        let llc = match ns("transfer.llc_ns") {
+        let llc = match ns(FigureKey::TransferLlcNs) {
             0 => u64::MAX,
             llc => llc,
         };
         Self {
             transfer,
-            memory: ns("transfer.memory_ns"),
+            memory: ns(FigureKey::TransferMemoryNs),
             llc,
             llc_is_nearest: llc <= transfer[2].min(transfer[3]),
-            far_atomics: machine.get("core.far_atomics") > 0.0,
-            far_rmw: ns("core.far_rmw_ns"),
-            wfe: cycles("core.wfe_cycles"),
-            early_ownership: (machine.get("core.early_ownership") * 1024.0) as usize,
-            line_reuse: (machine.get("core.line_reuse") * 1024.0) as usize,
-            writes_first: (machine.get("directory.writes_first") * 1024.0) as usize,
-            travel_share: ((machine.get("transfer.request_share")
-                + machine.get("transfer.snoop_share"))
+            far_atomics: machine.get(FigureKey::CoreFarAtomics) > 0.0,
+            far_rmw: ns(FigureKey::CoreFarRmwNs),
+            wfe: cycles(FigureKey::CoreWfeCycles),
+            early_ownership: (machine.get(FigureKey::CoreEarlyOwnership) * 1024.0) as usize,
+            line_reuse: (machine.get(FigureKey::CoreLineReuse) * 1024.0) as usize,
+            writes_first: (machine.get(FigureKey::DirectoryWritesFirst) * 1024.0) as usize,
+            travel_share: ((machine.get(FigureKey::TransferRequestShare)
+                + machine.get(FigureKey::TransferSnoopShare))
                 * 1024.0) as u64,
-            snoop_share: (machine.get("transfer.snoop_share") * 1024.0) as u64,
-            spread: (machine.get("transfer.spread") * 1024.0) as u64,
-            shared_read: ns("directory.shared_read_ns"),
-            invalidate: ns("directory.invalidate_ns"),
-            broadcast: machine.get("directory.broadcast") > 0.0,
-            rmw: cycles("core.rmw_cycles"),
+            snoop_share: (machine.get(FigureKey::TransferSnoopShare) * 1024.0) as u64,
+            spread: (machine.get(FigureKey::TransferSpread) * 1024.0) as u64,
+            shared_read: ns(FigureKey::DirectorySharedReadNs),
+            invalidate: ns(FigureKey::DirectoryInvalidateNs),
+            broadcast: machine.get(FigureKey::DirectoryBroadcast) > 0.0,
+            rmw: cycles(FigureKey::CoreRmwCycles),
             l1,
-            l2: cycles("core.l2_cycles"),
-            pause: cycles("core.pause_cycles"),
-            store_buffer: cycles("core.store_buffer") as usize,
-            drain: cycles("core.drain_cycles"),
-            system_call: (machine.get("scheduler.call_us") * 1e3 * ghz) as u64,
-            smt: (machine.get("core.smt_slowdown") * 1024.0) as u64,
+            l2: cycles(FigureKey::CoreL2Cycles),
+            pause: cycles(FigureKey::CorePauseCycles),
+            store_buffer: cycles(FigureKey::CoreStoreBuffer) as usize,
+            drain: cycles(FigureKey::CoreDrainCycles),
+            system_call: (machine.get(FigureKey::SchedulerCallUs) * 1e3 * ghz) as u64,
+            smt: (machine.get(FigureKey::CoreSmtSlowdown) * 1024.0) as u64,
             clock_ghz: ghz,
             x86: machine.arch == Arch::X86_64,
-            virtualized: machine.get("vm.vcpus") > 0.0,
+            virtualized: machine.get(FigureKey::VmVcpus) > 0.0,
             arbitration: machine.arbitration,
-            interrupt: pair("interrupts.per_second", "interrupts.us"),
-            steal: pair("vm.steal_per_second", "vm.steal_us"),
+            interrupt: pair(FigureKey::InterruptsPerSecond, FigureKey::InterruptsUs),
+            steal: pair(FigureKey::VmStealPerSecond, FigureKey::VmStealUs),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! sleep until another wakes them. They differ in what that costs, and in that no
 //! thread leaves its CPU because it pauses.
 
-use crate::machine::{BETWEEN_TENTHS, Machine};
+use crate::machine::{BETWEEN_TENTHS, FigureKey, Machine};
 use crate::rng::Rng;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ pub(crate) struct Hypervisor {
 impl Hypervisor {
     /// Makes the hypervisor of this many CPUs on these hardware threads.
     pub(crate) fn new(machine: &Machine, cpus: usize, hardware: &[usize]) -> Self {
-        let us = |key: &str| cycles(machine, key);
+        let us = |key: FigureKey| cycles(machine, key);
         let shared = cpus > hardware.len();
         Self {
             hardware: hardware
@@ -67,19 +67,19 @@ impl Hypervisor {
             shared,
             ready: RefCell::new(VecDeque::new()),
             halted: RefCell::new(Vec::new()),
-            slice: us("vm.slice_us").max(1),
-            switch: us("vm.switch_us"),
+            slice: us(FigureKey::VmSliceUs).max(1),
+            switch: us(FigureKey::VmSwitchUs),
             ple: if shared {
-                machine.get("vm.ple_window_cycles") as u64
+                machine.get(FigureKey::VmPleWindowCycles) as u64
             } else {
                 0
             },
-            eligible: us("vm.ple_wait_us"),
+            eligible: us(FigureKey::VmPleWaitUs),
             call: 0,
-            halt: us("vm.halt_us"),
-            kick: us("vm.kick_us"),
-            fruitless: us("vm.kick_us"),
-            wake: us("vm.wake_us"),
+            halt: us(FigureKey::VmHaltUs),
+            kick: us(FigureKey::VmKickUs),
+            fruitless: us(FigureKey::VmKickUs),
+            wake: us(FigureKey::VmWakeUs),
             wake_spread: 1.0,
             wakes_the_idle: false,
         }
@@ -88,17 +88,17 @@ impl Hypervisor {
     /// Makes the scheduler of an operating system that runs this many threads on
     /// these hardware threads.
     pub(crate) fn of_system(machine: &Machine, threads: usize, hardware: &[usize]) -> Self {
-        let us = |key: &str| cycles(machine, key);
+        let us = |key: FigureKey| cycles(machine, key);
         Self {
-            slice: us("scheduler.slice_us").max(1),
-            switch: us("scheduler.switch_us"),
+            slice: us(FigureKey::SchedulerSliceUs).max(1),
+            switch: us(FigureKey::SchedulerSwitchUs),
             ple: 0,
-            call: us("scheduler.call_us"),
-            halt: us("scheduler.sleep_us"),
-            kick: us("scheduler.wake_call_us"),
-            fruitless: us("scheduler.call_us"),
-            wake: us("scheduler.wake_us"),
-            wake_spread: machine.get("scheduler.wake_spread"),
+            call: us(FigureKey::SchedulerCallUs),
+            halt: us(FigureKey::SchedulerSleepUs),
+            kick: us(FigureKey::SchedulerWakeCallUs),
+            fruitless: us(FigureKey::SchedulerCallUs),
+            wake: us(FigureKey::SchedulerWakeUs),
+            wake_spread: machine.get(FigureKey::SchedulerWakeSpread),
             wakes_the_idle: true,
             ..Self::new(machine, threads, hardware)
         }
@@ -129,8 +129,8 @@ impl Hypervisor {
 }
 
 /// A figure in microseconds as cycles.
-fn cycles(machine: &Machine, key: &str) -> u64 {
-    (machine.get(key) * 1e3 * machine.get("core.clock_ghz")) as u64
+fn cycles(machine: &Machine, key: FigureKey) -> u64 {
+    (machine.get(key) * 1e3 * machine.get(FigureKey::CoreClockGhz)) as u64
 }
 
 #[cfg(test)]
@@ -140,15 +140,15 @@ mod tests {
     #[test]
     fn nine_in_ten_wake_ups_take_so_many_times_as_long_as_one_in_ten() {
         let machine = Machine::builtin("epyc-7763-2s").unwrap();
-        let machine = machine.with("scheduler.wake_spread", 3.0).unwrap();
+        let machine = machine.with(FigureKey::SchedulerWakeSpread, 3.0).unwrap();
         let system = Hypervisor::of_system(&machine, 2, &[0, 1]);
         let rng = Rng::new(1);
         let mut wakes: Vec<u64> = (0..10_001).map(|_| system.wake(&rng)).collect();
         wakes.sort_unstable();
         let [tenth, median, nine_tenths] = [1000, 5000, 9000].map(|place| wakes[place] as f64);
-        let us = machine.get("core.clock_ghz") * 1e3;
+        let us = machine.get(FigureKey::CoreClockGhz) * 1e3;
         assert!(
-            (median / us - machine.get("scheduler.wake_us")).abs() < 0.1,
+            (median / us - machine.get(FigureKey::SchedulerWakeUs)).abs() < 0.1,
             "{median}"
         );
         assert!(
@@ -165,7 +165,7 @@ mod tests {
             let system = Hypervisor::of_system(&machine, 2, &[0, 1]);
             let rng = Rng::new(1);
             let mean = (0..20_000).map(|_| system.wake(&rng) as f64).sum::<f64>() / 20_000.0;
-            let us = mean / (machine.get("core.clock_ghz") * 1e3);
+            let us = mean / (machine.get(FigureKey::CoreClockGhz) * 1e3);
             assert!((us - 20.0).abs() < 0.4, "{us} with {spread}");
         }
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn without_a_spread_all_take_as_long() {
         let machine = Machine::builtin("epyc-7763-2s").unwrap();
-        let machine = machine.with("scheduler.wake_spread", 1.0).unwrap();
+        let machine = machine.with(FigureKey::SchedulerWakeSpread, 1.0).unwrap();
         let system = Hypervisor::of_system(&machine, 2, &[0, 1]);
         let rng = Rng::new(1);
         assert_eq!(system.wake(&rng), system.wake(&rng));

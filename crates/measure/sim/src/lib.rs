@@ -80,7 +80,9 @@ pub use foreign::{Foreign, can_be_simulated, register};
 pub use libraries::library_locks;
 /// What the turns of [`Mixed`] do.
 pub use locklab_workload as turns;
-pub use machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
+pub use machine::{
+    Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKey, FigureKind, Machine, Origin,
+};
 pub use outcome::{Latency, Outcome};
 pub use platform::{Sim, Word};
 pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, replay};

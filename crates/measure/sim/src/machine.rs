@@ -8,7 +8,11 @@
 //! knows of locks or workloads, and nothing may be tuned to one.
 
 use crate::check::Check;
+use locklab_host::error::Error;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 /// The most cores of a machine.
 pub(crate) const MAX_CORES: usize = 512;
@@ -80,8 +84,8 @@ pub struct Figure {
 /// The definition of a figure, for all machines.
 #[derive(Debug)]
 pub struct FigureKind {
-    /// `table.key` in a machine file.
-    pub key: &'static str,
+    /// The figure.
+    pub key: FigureKey,
     /// The unit, as printed.
     pub unit: &'static str,
     /// Least and greatest value allowed.
@@ -95,64 +99,79 @@ pub struct FigureKind {
 }
 
 macro_rules! figures {
-    ($($key:literal, $unit:literal, $low:literal ..= $high:literal, $whole:literal, $default:expr, $meaning:literal;)*) => {
-        /// Every figure that a machine file may hold.
+    ($($name:ident $key:literal, $unit:literal, $low:literal ..= $high:literal, $whole:literal, $default:expr, $meaning:literal;)*) => {
+        /// A figure of a machine, by which code asks for it; a file has its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FigureKey {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        /// Every figure that a machine file may hold, in the order of the keys.
         pub const FIGURES: &[FigureKind] = &[$(FigureKind {
-            key: $key, unit: $unit, allowed: ($low, $high), whole: $whole,
+            key: FigureKey::$name, unit: $unit, allowed: ($low, $high), whole: $whole,
             default: $default, meaning: $meaning,
         }),*];
+
+        impl FigureKey {
+            /// Returns `table.key`, as a machine file has it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $key,)*
+                }
+            }
+        }
     };
 }
 
 figures! {
-    "topology.sockets", "", 1.0..=16.0, true, None, "sockets (NUMA nodes)";
-    "topology.clusters", "", 1.0..=64.0, true, Some(1.0), "core clusters (CCX, module) a socket";
-    "topology.cores", "", 1.0..=512.0, true, None, "cores a cluster";
-    "topology.threads", "", 1.0..=8.0, true, Some(1.0), "hardware threads a core";
-    "core.clock_ghz", "GHz", 0.1..=10.0, false, None, "clock under load; also what a simulated cycle is";
-    "core.pause_cycles", "cycles", 1.0..=1000.0, true, None, "one relax (x86 `pause`, Arm `isb` or `yield`)";
-    "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
-    "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
-    "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
-    "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
-    "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(10.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
-    "core.far_atomics", "", 0.0..=1.0, true, Some(0.0), "1: an atomic on a line that another core has used is done at the line's home (Arm LSE, far)";
-    "core.far_rmw_ns", "ns", 0.0..=1000.0, false, Some(0.0), "how long a far atomic keeps the line's home busy";
-    "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
-    "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
-    "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
-    "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
-    "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
-    "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
-    "transfer.remote_ns", "ns", 1.0..=10000.0, false, None, "cache line from another socket";
-    "transfer.memory_ns", "ns", 1.0..=10000.0, false, None, "line that no cache holds";
-    "transfer.llc_ns", "ns", 0.0..=10000.0, false, Some(0.0), "line that no core holds exclusively, read from the last-level cache of the socket; 0: as from the nearest copy";
-    "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the request travels to the directory, where it queues";
-    "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
-    "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
-    "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
-    "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
-    "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: the directory knows the owner of a line and not who shares it: a write to a shared line waits for the farthest core of the machine, and the owner answers every read of what it wrote, one after the other";
-    "directory.writes_first", "fraction", 0.0..=1.0, false, Some(0.0), "how often a write that waits for a line is served before the reads that wait";
-    "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
-    "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";
-    "vm.vcpus", "", 0.0..=1024.0, true, Some(0.0), "virtual CPUs; 0: not a virtual machine";
-    "vm.slice_us", "us", 1.0..=1e6, false, Some(3000.0), "time slice of the hypervisor's scheduler";
-    "vm.switch_us", "us", 0.0..=1000.0, false, Some(2.0), "one virtual CPU out and another in";
-    "vm.ple_window_cycles", "cycles", 0.0..=1e9, true, Some(4096.0), "pausing until the first pause-loop exit, each further one after twice as long; 0: never";
-    "vm.ple_wait_us", "us", 0.0..=1e6, false, Some(3000.0), "what a ready virtual CPU must have waited for a pause-loop exit to yield to it";
-    "vm.halt_us", "us", 0.0..=1000.0, false, Some(1.0), "halting: until the CPU is free for another";
-    "vm.kick_us", "us", 0.0..=1000.0, false, Some(1.0), "what a kick costs the one who kicks";
-    "vm.wake_us", "us", 0.0..=1000.0, false, Some(3.0), "from the kick until the halted one runs";
-    "vm.steal_per_second", "1/s", 0.0..=1e6, false, Some(0.0), "times a second that the host takes a physical CPU away, whatever the guest masks";
-    "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
-    "scheduler.slice_us", "us", 1.0..=1e6, false, Some(2800.0), "for how long a thread runs while others wait for its CPU";
-    "scheduler.switch_us", "us", 0.0..=1000.0, false, Some(1.5), "one thread out and another in";
-    "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that neither sleeps nor wakes; that a wait takes until it looks at the word";
-    "scheduler.sleep_us", "us", 0.0..=1000.0, false, Some(0.8), "from that look until the CPU is free for another thread";
-    "scheduler.wake_call_us", "us", 0.0..=1000.0, false, Some(1.0), "a futex call that wakes a thread";
-    "scheduler.wake_us", "us", 0.0..=10000.0, false, Some(3.0), "median, from the end of that call until the woken one runs, on an idle CPU";
-    "scheduler.wake_spread", "factor", 1.0..=100.0, false, Some(2.0), "how many times as long the slowest tenth of these takes as the quickest tenth";
+    TopologySockets "topology.sockets", "", 1.0..=16.0, true, None, "sockets (NUMA nodes)";
+    TopologyClusters "topology.clusters", "", 1.0..=64.0, true, Some(1.0), "core clusters (CCX, module) a socket";
+    TopologyCores "topology.cores", "", 1.0..=512.0, true, None, "cores a cluster";
+    TopologyThreads "topology.threads", "", 1.0..=8.0, true, Some(1.0), "hardware threads a core";
+    CoreClockGhz "core.clock_ghz", "GHz", 0.1..=10.0, false, None, "clock under load; also what a simulated cycle is";
+    CorePauseCycles "core.pause_cycles", "cycles", 1.0..=1000.0, true, None, "one relax (x86 `pause`, Arm `isb` or `yield`)";
+    CoreL1Cycles "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
+    CoreL2Cycles "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
+    CoreRmwCycles "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
+    CoreStoreBuffer "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
+    CoreDrainCycles "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(10.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
+    CoreFarAtomics "core.far_atomics", "", 0.0..=1.0, true, Some(0.0), "1: an atomic on a line that another core has used is done at the line's home (Arm LSE, far)";
+    CoreFarRmwNs "core.far_rmw_ns", "ns", 0.0..=1000.0, false, Some(0.0), "how long a far atomic keeps the line's home busy";
+    CoreWfeCycles "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
+    CoreEarlyOwnership "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
+    CoreLineReuse "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
+    CoreSmtSlowdown "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
+    TransferClusterNs "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
+    TransferSocketNs "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
+    TransferRemoteNs "transfer.remote_ns", "ns", 1.0..=10000.0, false, None, "cache line from another socket";
+    TransferMemoryNs "transfer.memory_ns", "ns", 1.0..=10000.0, false, None, "line that no cache holds";
+    TransferLlcNs "transfer.llc_ns", "ns", 0.0..=10000.0, false, Some(0.0), "line that no core holds exclusively, read from the last-level cache of the socket; 0: as from the nearest copy";
+    TransferRequestShare "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the request travels to the directory, where it queues";
+    TransferSnoopShare "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
+    TransferSpread "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
+    DirectorySharedReadNs "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
+    DirectoryInvalidateNs "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
+    DirectoryBroadcast "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: the directory knows the owner of a line and not who shares it: a write to a shared line waits for the farthest core of the machine, and the owner answers every read of what it wrote, one after the other";
+    DirectoryWritesFirst "directory.writes_first", "fraction", 0.0..=1.0, false, Some(0.0), "how often a write that waits for a line is served before the reads that wait";
+    InterruptsPerSecond "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
+    InterruptsUs "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";
+    VmVcpus "vm.vcpus", "", 0.0..=1024.0, true, Some(0.0), "virtual CPUs; 0: not a virtual machine";
+    VmSliceUs "vm.slice_us", "us", 1.0..=1e6, false, Some(3000.0), "time slice of the hypervisor's scheduler";
+    VmSwitchUs "vm.switch_us", "us", 0.0..=1000.0, false, Some(2.0), "one virtual CPU out and another in";
+    VmPleWindowCycles "vm.ple_window_cycles", "cycles", 0.0..=1e9, true, Some(4096.0), "pausing until the first pause-loop exit, each further one after twice as long; 0: never";
+    VmPleWaitUs "vm.ple_wait_us", "us", 0.0..=1e6, false, Some(3000.0), "what a ready virtual CPU must have waited for a pause-loop exit to yield to it";
+    VmHaltUs "vm.halt_us", "us", 0.0..=1000.0, false, Some(1.0), "halting: until the CPU is free for another";
+    VmKickUs "vm.kick_us", "us", 0.0..=1000.0, false, Some(1.0), "what a kick costs the one who kicks";
+    VmWakeUs "vm.wake_us", "us", 0.0..=1000.0, false, Some(3.0), "from the kick until the halted one runs";
+    VmStealPerSecond "vm.steal_per_second", "1/s", 0.0..=1e6, false, Some(0.0), "times a second that the host takes a physical CPU away, whatever the guest masks";
+    VmStealUs "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
+    SchedulerSliceUs "scheduler.slice_us", "us", 1.0..=1e6, false, Some(2800.0), "for how long a thread runs while others wait for its CPU";
+    SchedulerSwitchUs "scheduler.switch_us", "us", 0.0..=1000.0, false, Some(1.5), "one thread out and another in";
+    SchedulerCallUs "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that neither sleeps nor wakes; that a wait takes until it looks at the word";
+    SchedulerSleepUs "scheduler.sleep_us", "us", 0.0..=1000.0, false, Some(0.8), "from that look until the CPU is free for another thread";
+    SchedulerWakeCallUs "scheduler.wake_call_us", "us", 0.0..=1000.0, false, Some(1.0), "a futex call that wakes a thread";
+    SchedulerWakeUs "scheduler.wake_us", "us", 0.0..=10000.0, false, Some(3.0), "median, from the end of that call until the woken one runs, on an idle CPU";
+    SchedulerWakeSpread "scheduler.wake_spread", "factor", 1.0..=100.0, false, Some(2.0), "how many times as long the slowest tenth of these takes as the quickest tenth";
 }
 
 /// A modelled machine. Made by [`Machine::parse`], [`Machine::read`] or
@@ -170,63 +189,55 @@ pub struct Machine {
     /// The reason for that assumption.
     pub arbitration_origin: Origin,
     /// The figures by key. Every key of [`FIGURES`] is here.
-    pub figures: BTreeMap<&'static str, Figure>,
+    pub figures: BTreeMap<FigureKey, Figure>,
     /// The keys whose value is a default of the format.
-    pub defaulted: Vec<&'static str>,
+    pub defaulted: Vec<FigureKey>,
     /// Published microbenchmarks, which the model must reproduce.
     pub checks: Vec<Check>,
 }
 
 impl Machine {
-    /// The value of a figure.
-    ///
-    /// # Panics
-    /// If there is no such key in [`FIGURES`].
-    pub fn get(&self, key: &str) -> f64 {
-        self.figures
-            .get(key)
-            .unwrap_or_else(|| panic!("no figure is called {key}"))
-            .value
+    /// Returns the value of a figure, in its unit.
+    pub fn get(&self, key: FigureKey) -> f64 {
+        self.figures[&key].value
     }
 
-    fn count(&self, key: &str) -> usize {
+    fn count(&self, key: FigureKey) -> usize {
         self.get(key) as usize
     }
 
     /// The number of sockets.
     pub fn sockets(&self) -> usize {
-        self.count("topology.sockets")
+        self.count(FigureKey::TopologySockets)
     }
 
     /// Cores of the whole machine.
     pub fn cores(&self) -> usize {
-        self.sockets() * self.count("topology.clusters") * self.count("topology.cores")
+        self.sockets()
+            * self.count(FigureKey::TopologyClusters)
+            * self.count(FigureKey::TopologyCores)
     }
 
     /// Hardware threads of the whole machine.
     pub fn hardware_threads(&self) -> usize {
-        self.cores() * self.count("topology.threads")
+        self.cores() * self.count(FigureKey::TopologyThreads)
     }
 
     /// CPUs that software sees: virtual ones of a virtual machine.
     pub fn cpus(&self) -> usize {
-        match self.count("vm.vcpus") {
+        match self.count(FigureKey::VmVcpus) {
             0 => self.hardware_threads(),
             vcpus => vcpus,
         }
     }
 
-    /// The same machine with a different value for one figure.
+    /// Returns the same machine with a different value for one figure.
     ///
     /// # Errors
-    /// If there is no such figure, or it may not have that value.
-    pub fn with(mut self, key: &str, value: f64) -> Result<Self, String> {
-        let kind = FIGURES
-            .iter()
-            .find(|kind| kind.key == key)
-            .ok_or_else(|| format!("no figure of a machine is called `{key}`"))?;
-        kind.check(value)?;
-        if let Some(figure) = self.figures.get_mut(kind.key) {
+    /// If it may not have that value.
+    pub fn with(mut self, key: FigureKey, value: f64) -> Result<Self, String> {
+        key.kind().check(value)?;
+        if let Some(figure) = self.figures.get_mut(&key) {
             figure.value = value;
             figure.origin = Origin::Override;
         }
@@ -242,26 +253,29 @@ impl Machine {
     /// If the figures may not have these values.
     pub fn with_wakes(self, mean_us: f64, spread: f64) -> Result<Self, String> {
         let mean_by_median = mean_wake(spread);
-        self.with("scheduler.wake_us", mean_us / mean_by_median)?
-            .with("scheduler.wake_spread", spread)
+        self.with(FigureKey::SchedulerWakeUs, mean_us / mean_by_median)?
+            .with(FigureKey::SchedulerWakeSpread, spread)
     }
 
     /// Gives an assumed figure a value that its band allows: whole if it is a
     /// count. The caller must check for contradictions.
-    pub(crate) fn set(&mut self, key: &str, value: f64) {
-        let kind = FIGURES.iter().find(|kind| kind.key == key);
-        if let (Some(kind), Some(figure)) = (kind, self.figures.get_mut(key)) {
-            figure.value = if kind.whole { value.round() } else { value };
+    pub(crate) fn set(&mut self, key: FigureKey, value: f64) {
+        if let Some(figure) = self.figures.get_mut(&key) {
+            figure.value = if key.kind().whole {
+                value.round()
+            } else {
+                value
+            };
         }
     }
 
     /// The first two figures that cannot both be true, by the key of the one
     /// to change.
-    pub(crate) fn contradiction(&self) -> Option<(&'static str, String)> {
+    pub(crate) fn contradiction(&self) -> Option<(FigureKey, String)> {
         let ordered = [
-            ("core.l1_cycles", "core.l2_cycles"),
-            ("transfer.cluster_ns", "transfer.socket_ns"),
-            ("transfer.socket_ns", "transfer.remote_ns"),
+            (FigureKey::CoreL1Cycles, FigureKey::CoreL2Cycles),
+            (FigureKey::TransferClusterNs, FigureKey::TransferSocketNs),
+            (FigureKey::TransferSocketNs, FigureKey::TransferRemoteNs),
         ];
         for (near, far) in ordered {
             let (low, high) = (self.get(near), self.get(far));
@@ -277,7 +291,7 @@ impl Machine {
         let cores = self.cores();
         if cores > MAX_CORES {
             return Some((
-                "topology.cores",
+                FigureKey::TopologyCores,
                 format!(
                     "the topology has {cores} cores; at most {} can be simulated",
                     MAX_CORES
@@ -286,19 +300,21 @@ impl Machine {
         }
         if self.hardware_threads() > 1024 {
             return Some((
-                "topology.threads",
+                FigureKey::TopologyThreads,
                 "the topology has more than 1024 hardware threads".to_owned(),
             ));
         }
-        if self.get("transfer.request_share") + self.get("transfer.snoop_share") > 0.95 {
+        if self.get(FigureKey::TransferRequestShare) + self.get(FigureKey::TransferSnoopShare)
+            > 0.95
+        {
             return Some((
-                "transfer.snoop_share",
+                FigureKey::TransferSnoopShare,
                 "`transfer.request_share` and `transfer.snoop_share` together leave less than a twentieth of a transfer for the data".to_owned(),
             ));
         }
         for (rate, length) in [
-            ("interrupts.per_second", "interrupts.us"),
-            ("vm.steal_per_second", "vm.steal_us"),
+            (FigureKey::InterruptsPerSecond, FigureKey::InterruptsUs),
+            (FigureKey::VmStealPerSecond, FigureKey::VmStealUs),
         ] {
             if self.get(rate) * self.get(length) >= 0.9e6 {
                 return Some((
@@ -313,10 +329,54 @@ impl Machine {
     }
 
     /// The assumptions with a band, which the module `band` sweeps.
-    pub fn banded(&self) -> impl Iterator<Item = (&'static str, (f64, f64))> + '_ {
+    pub fn banded(&self) -> impl Iterator<Item = (FigureKey, (f64, f64))> + '_ {
         self.figures
             .iter()
             .filter_map(|(key, figure)| Some((*key, figure.band?)))
+    }
+}
+
+impl FigureKey {
+    /// Returns the table of a machine file that has it.
+    pub fn table(self) -> &'static str {
+        self.name().split_once('.').map_or("", |(table, _)| table)
+    }
+
+    /// Returns the definition of the figure.
+    pub fn kind(self) -> &'static FigureKind {
+        &FIGURES[self as usize]
+    }
+}
+
+/// By name, in which order bands are drawn and fingerprints are made: an order
+/// of the table would change with it.
+impl Ord for FigureKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl PartialOrd for FigureKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for FigureKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for FigureKey {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let mut kinds = FIGURES.iter();
+        let found = kinds.find(|kind| kind.key.name() == name);
+        found
+            .map(|kind| kind.key)
+            .ok_or_else(|| Error::Usage(format!("no figure of a machine is called `{name}`")))
     }
 }
 

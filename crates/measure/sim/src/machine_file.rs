@@ -8,7 +8,9 @@
 
 use crate::check::{Access, Benchmark, Check, Operation, State};
 use crate::distance::Distance;
-use crate::machine::{Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKind, Machine, Origin};
+use crate::machine::{
+    Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKey, FigureKind, Machine, Origin,
+};
 use locklab_host::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,7 +117,7 @@ impl Reader<'_> {
         };
         match machine.contradiction() {
             None => Ok(machine),
-            Some((key, what)) => Err((places[key], what)),
+            Some((key, what)) => Err((places[&key], what)),
         }
     }
 
@@ -129,7 +131,7 @@ impl Reader<'_> {
             let prefix = format!("{name}.");
             let mut keys: Vec<_> = FIGURES
                 .iter()
-                .filter_map(|kind| kind.key.strip_prefix(&prefix))
+                .filter_map(|kind| kind.key.name().strip_prefix(&prefix))
                 .collect();
             let DeValue::Table(inner) = value.get_ref() else {
                 return Err((
@@ -234,9 +236,13 @@ impl Reader<'_> {
     fn figure(
         &self,
         kind: &FigureKind,
-        defaulted: &mut Vec<&'static str>,
+        defaulted: &mut Vec<FigureKey>,
     ) -> Result<(Figure, usize), Fault> {
-        let (table, key) = kind.key.split_once('.').expect("every key has a table");
+        let (table, key) = kind
+            .key
+            .name()
+            .split_once('.')
+            .expect("every key has a table");
         let Some(entry) = self.find(table, key) else {
             return match kind.default {
                 Some(value) => {
@@ -266,7 +272,7 @@ impl Reader<'_> {
         };
         let at = entry.span().start;
         let check = |place: &Value<'_>| -> Result<f64, Fault> {
-            let value = number(kind.key, place)?;
+            let value = number(kind.key.name(), place)?;
             kind.check(value)
                 .map_err(|what| (place.span().start, what))?;
             Ok(value)
@@ -331,7 +337,7 @@ impl Reader<'_> {
         };
         let figure = Figure {
             value,
-            origin: origin(kind.key, entry)?,
+            origin: origin(kind.key.name(), entry)?,
             band,
         };
         Ok((figure, at))
@@ -476,7 +482,7 @@ fn check(entry: &Value<'_>) -> Result<Check, Fault> {
         None => None,
         Some(value) => {
             let key = string("check.chose", value)?;
-            if !FIGURES.iter().any(|kind| kind.key == key) {
+            if key.parse::<FigureKey>().is_err() {
                 return Err((
                     value.span().start,
                     format!("`check.chose` is \"{key}\", which is no figure of a machine"),
@@ -494,10 +500,7 @@ fn check(entry: &Value<'_>) -> Result<Check, Fault> {
 }
 
 fn tables() -> String {
-    let mut names: Vec<_> = FIGURES
-        .iter()
-        .filter_map(|kind| Some(kind.key.split_once('.')?.0))
-        .collect();
+    let mut names: Vec<_> = FIGURES.iter().map(|kind| kind.key.table()).collect();
     names.dedup();
     names.join(", ")
 }

@@ -16,7 +16,7 @@ use crate::distance::Distance;
 use crate::engine::{Engine, engine};
 use crate::error::{SimError, refused};
 use crate::hypervisor::Hypervisor;
-use crate::machine::Machine;
+use crate::machine::{FigureKey, Machine};
 use crate::own_stores::drain_all;
 use crate::platform::{Sim, Word};
 use crate::topology::{Placement, Topology};
@@ -68,7 +68,7 @@ pub fn check(machine: &Machine, seed: u64) -> Result<Vec<Checked>, SimError> {
 pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64, SimError> {
     // Interrupts and hosts are not part of these figures.
     let mut machine = machine.clone();
-    for key in ["interrupts.per_second", "vm.steal_per_second"] {
+    for key in [FigureKey::InterruptsPerSecond, FigureKey::VmStealPerSecond] {
         machine = machine.with(key, 0.0).map_err(refused)?;
     }
     let bench = Bench {
@@ -469,13 +469,13 @@ impl Bench<'_> {
         let elapsed = last.get().max(1) as f64;
         let operations = f64::from(rounds) * threads as f64;
         Ok((
-            elapsed / self.machine.get("core.clock_ghz") / operations,
+            elapsed / self.machine.get(FigureKey::CoreClockGhz) / operations,
             own.get() as f64 / threads as f64 / elapsed,
         ))
     }
 
     fn ns(&self, cycles: u64) -> f64 {
-        cycles as f64 / self.machine.get("core.clock_ghz")
+        cycles as f64 / self.machine.get(FigureKey::CoreClockGhz)
     }
 }
 

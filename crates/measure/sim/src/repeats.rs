@@ -81,7 +81,7 @@ pub(crate) unsafe fn repeat(engine: &Engine, unit: &Unit, most: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Machine, Placement, Scenario, Stop, Workload, run};
+    use crate::{FigureKey, Machine, Placement, Scenario, Stop, Workload, run};
     use std::cell::Cell;
 
     thread_local! {
@@ -105,7 +105,7 @@ mod tests {
         for name in ["xeon-8380-2s", "xeon-8160", "graviton2", "epyc-7763-2s"] {
             // An interrupt comes between two units otherwise.
             let quiet = Machine::builtin(name).unwrap();
-            let quiet = quiet.with("interrupts.per_second", 0.0).unwrap();
+            let quiet = quiet.with(FigureKey::InterruptsPerSecond, 0.0).unwrap();
             for (lock, threads) in [("virt-spin-backoff", 8), ("ticket", 5), ("mcs", 24)] {
                 for (critical, non_critical) in lengths {
                     let workload = Workload::Matrix {

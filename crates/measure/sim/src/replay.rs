@@ -10,7 +10,7 @@ use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
 use crate::libraries::{self, Pthread, PthreadRwlock};
-use crate::machine::Machine;
+use crate::machine::{FigureKey, Machine};
 use crate::metrics::outcome;
 use crate::outcome::Latency;
 use crate::parking::{self, Lot};
@@ -274,7 +274,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
     );
     let work = |ns: f64| ns.clamp(1.0, 1e15) as u64;
     let moved = |lock: &locklab_replay::Lock| {
-        (lock.moved_ns.unwrap_or(0.0) * machine.get("core.clock_ghz")) as u64
+        (lock.moved_ns.unwrap_or(0.0) * machine.get(FigureKey::CoreClockGhz)) as u64
     };
     let tally = Tally::new(
         threads,

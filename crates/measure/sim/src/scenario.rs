@@ -1,7 +1,7 @@
 //! The description of one simulation, and what comes back.
 
 use crate::error::{SimError, refused};
-use crate::machine::Machine;
+use crate::machine::{FigureKey, Machine};
 use crate::outcome::Outcome;
 use crate::topology::{Placement, Topology};
 use crate::workload::Workload;
@@ -61,7 +61,7 @@ impl Stop {
     /// ones.
     pub fn slices(machine: &Machine) -> Self {
         const SLICES: f64 = 5.0;
-        Self::Milliseconds(SLICES * machine.get("vm.slice_us") / 1e3)
+        Self::Milliseconds(SLICES * machine.get(FigureKey::VmSliceUs) / 1e3)
     }
 }
 
@@ -109,7 +109,7 @@ impl Scenario {
         let machine = &self.machine;
         let there = machine.hardware_threads();
         let hardware = self.hardware_threads.unwrap_or(there);
-        let virtual_machine = machine.get("vm.vcpus") > 0.0;
+        let virtual_machine = machine.get(FigureKey::VmVcpus) > 0.0;
         let fault = |what: String| Err(refused(what));
         if self.threads == 0 {
             return fault("zero threads take no lock; give at least one".to_owned());

@@ -9,7 +9,7 @@ use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
 use crate::libraries;
-use crate::machine::MAX_CORES;
+use crate::machine::{FigureKey, MAX_CORES};
 use crate::metrics::leaves;
 use crate::metrics::outcome;
 use crate::outcome::Outcome;
@@ -103,7 +103,10 @@ impl Run<'_> {
             Stop::Each(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
             Stop::Precise { most, .. } => (most, u64::MAX),
-            Stop::Milliseconds(ms) => (u64::MAX, (ms * 1e6 * machine.get("core.clock_ghz")) as u64),
+            Stop::Milliseconds(ms) => (
+                u64::MAX,
+                (ms * 1e6 * machine.get(FigureKey::CoreClockGhz)) as u64,
+            ),
         };
         let limits = Limits {
             // Long enough for every thread to have acquired.
@@ -145,8 +148,8 @@ impl Run<'_> {
                     + Arena::lines_for::<QueueNodes<Sim>>()
                     + held
                     + Arena::lines_for::<Buffer>());
-        let clock = machine.get("core.clock_ghz");
-        let scheduler = match machine.get("vm.vcpus") > 0.0 {
+        let clock = machine.get(FigureKey::CoreClockGhz);
+        let scheduler = match machine.get(FigureKey::VmVcpus) > 0.0 {
             true => Hypervisor::new(machine, threads, used),
             false => Hypervisor::of_system(machine, threads, used),
         };

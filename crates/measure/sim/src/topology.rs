@@ -1,7 +1,7 @@
 //! Which CPUs are near which, and the order in which threads use them.
 
 use crate::distance::Distance;
-use crate::machine::Machine;
+use crate::machine::{FigureKey, Machine};
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -88,15 +88,15 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn new(machine: &Machine) -> Self {
-        let cores_per_cluster = machine.get("topology.cores") as usize;
-        let clusters_per_socket = machine.get("topology.clusters") as usize;
+        let cores_per_cluster = machine.get(FigureKey::TopologyCores) as usize;
+        let clusters_per_socket = machine.get(FigureKey::TopologyClusters) as usize;
         let sockets = machine.sockets();
         let group = |core: usize| {
             let cluster = core / cores_per_cluster;
             (cluster as u16, (cluster / clusters_per_socket) as u16)
         };
         Self {
-            threads_per_core: machine.get("topology.threads") as usize,
+            threads_per_core: machine.get(FigureKey::TopologyThreads) as usize,
             cores_per_cluster,
             clusters_per_socket,
             sockets,

@@ -2,8 +2,8 @@
 
 use locklab_locks::{Fairness, catalogue};
 use locklab_sim::{
-    Arbitration, BUILTIN, Machine, Placement, Scenario, SimError, Stop, Workload, run, run_all,
-    simulate,
+    Arbitration, BUILTIN, FigureKey, Machine, Placement, Scenario, SimError, Stop, Workload, run,
+    run_all, simulate,
 };
 use proptest::prelude::*;
 
@@ -212,7 +212,10 @@ fn the_trace_is_json_with_waits_and_holds() {
 fn far_atomics_get_on_where_the_file_has_no_last_level_cache() {
     // It once was infinitely far away: two threads stood still for ever.
     let mut machine = builtin("graviton2");
-    for (key, value) in [("core.far_atomics", 1.0), ("transfer.llc_ns", 0.0)] {
+    for (key, value) in [
+        (FigureKey::CoreFarAtomics, 1.0),
+        (FigureKey::TransferLlcNs, 0.0),
+    ] {
         machine = machine.with(key, value).unwrap();
     }
     for threads in [2, 3] {
@@ -233,26 +236,26 @@ prop_compose! {
     ) -> Machine {
         let mut machine = builtin("xeon-8380-vm");
         for (key, value) in [
-            ("topology.sockets", f64::from(sockets)),
-            ("topology.clusters", f64::from(clusters)),
-            ("topology.cores", f64::from(cores)),
-            ("topology.threads", f64::from(threads)),
-            ("transfer.remote_ns", 300.0),
-            ("transfer.socket_ns", 150.0),
-            ("transfer.cluster_ns", cluster),
-            ("transfer.socket_ns", cluster + further),
-            ("transfer.remote_ns", cluster + further + remote),
-            ("transfer.request_share", share),
-            ("directory.shared_read_ns", shared_read),
-            ("directory.invalidate_ns", invalidate),
-            ("core.pause_cycles", f64::from(pause)),
-            ("core.store_buffer", f64::from(store_buffer)),
-            ("vm.slice_us", f64::from(slice)),
-            ("core.far_atomics", f64::from(far)),
-            ("core.far_rmw_ns", 5.0 * f64::from(far)),
-            ("core.wfe_cycles", f64::from(wfe)),
-            ("directory.writes_first", writes_first),
-            ("transfer.llc_ns", llc),
+            (FigureKey::TopologySockets, f64::from(sockets)),
+            (FigureKey::TopologyClusters, f64::from(clusters)),
+            (FigureKey::TopologyCores, f64::from(cores)),
+            (FigureKey::TopologyThreads, f64::from(threads)),
+            (FigureKey::TransferRemoteNs, 300.0),
+            (FigureKey::TransferSocketNs, 150.0),
+            (FigureKey::TransferClusterNs, cluster),
+            (FigureKey::TransferSocketNs, cluster + further),
+            (FigureKey::TransferRemoteNs, cluster + further + remote),
+            (FigureKey::TransferRequestShare, share),
+            (FigureKey::DirectorySharedReadNs, shared_read),
+            (FigureKey::DirectoryInvalidateNs, invalidate),
+            (FigureKey::CorePauseCycles, f64::from(pause)),
+            (FigureKey::CoreStoreBuffer, f64::from(store_buffer)),
+            (FigureKey::VmSliceUs, f64::from(slice)),
+            (FigureKey::CoreFarAtomics, f64::from(far)),
+            (FigureKey::CoreFarRmwNs, 5.0 * f64::from(far)),
+            (FigureKey::CoreWfeCycles, f64::from(wfe)),
+            (FigureKey::DirectoryWritesFirst, writes_first),
+            (FigureKey::TransferLlcNs, llc),
         ] {
             machine = machine.with(key, value).unwrap();
         }

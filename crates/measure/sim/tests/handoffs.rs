@@ -5,7 +5,7 @@
 //!
 //!     cargo test --release -p locklab-sim --test handoffs -- --nocapture
 
-use locklab_sim::{Machine, Placement, Scenario, Workload, run};
+use locklab_sim::{FigureKey, Machine, Placement, Scenario, Workload, run};
 
 /// Length of the critical section: long enough that the stores of acquiring and
 /// of releasing do not share a stay of the line.
@@ -59,9 +59,9 @@ fn a_handoff_moves_the_lines_that_the_paper_says() {
         };
         let machine = Machine::builtin("ivybridge-ex-4s")
             .unwrap()
-            .with("topology.threads", 1.0)
+            .with(FigureKey::TopologyThreads, 1.0)
             .unwrap()
-            .with("directory.writes_first", 0.0)
+            .with(FigureKey::DirectoryWritesFirst, 0.0)
             .unwrap();
         let mut scenario = Scenario::new(machine, lock, workload, 8);
         scenario.placement = Placement::Compact;

@@ -4,7 +4,8 @@ mod programs;
 
 use locklab_replay::{Program, Step};
 use locklab_sim::{
-    Machine, Scenario, Subject, Waiters, Workload, can_be_simulated, library_locks, simulate,
+    FigureKey, Machine, Scenario, Subject, Waiters, Workload, can_be_simulated, library_locks,
+    simulate,
 };
 use programs::{acquire, program, release, run, run_on, run_under, turn};
 
@@ -142,10 +143,11 @@ fn a_queue_whose_waiters_sleep_finds_its_way_out_of_a_convoy() {
     let program = program(&[&turns[..]; 2], 1, 0);
     let rate = |spread| {
         let machine = Machine::builtin("flat-16").unwrap();
-        let spin_ns = 1000.0 * machine.get("core.pause_cycles") / machine.get("core.clock_ghz");
+        let spin_ns =
+            1000.0 * machine.get(FigureKey::CorePauseCycles) / machine.get(FigureKey::CoreClockGhz);
         let slow = [
-            ("scheduler.wake_us", 1.05 * spin_ns / 1e3),
-            ("scheduler.wake_spread", spread),
+            (FigureKey::SchedulerWakeUs, 1.05 * spin_ns / 1e3),
+            (FigureKey::SchedulerWakeSpread, spread),
         ];
         let machine = slow.into_iter().fold(machine, |machine, (key, value)| {
             machine.with(key, value).unwrap()

@@ -1,6 +1,6 @@
 //! A fault in a machine file is named by file, line, key and what is allowed.
 
-use locklab_sim::{Machine, Origin};
+use locklab_sim::{FigureKey, Machine, Origin};
 
 const GOOD: &str = include_str!("../../../../machines/xeon-8380-2s.toml");
 
@@ -83,20 +83,25 @@ fn an_unknown_machine_and_a_missing_file() {
 fn every_figure_has_an_origin() {
     let machine = Machine::parse("x", GOOD).unwrap();
     assert!(matches!(
-        machine.figures["core.clock_ghz"].origin,
+        machine.figures[&FigureKey::CoreClockGhz].origin,
         Origin::Source(_)
     ));
     assert!(matches!(
-        machine.figures["directory.shared_read_ns"].origin,
+        machine.figures[&FigureKey::DirectorySharedReadNs].origin,
         Origin::Assumption(_)
     ));
     assert!(machine.banded().count() > 3);
-    assert!(machine.clone().with("core.pause_cycles", -1.0).is_err());
+    assert!(
+        machine
+            .clone()
+            .with(FigureKey::CorePauseCycles, -1.0)
+            .is_err()
+    );
     assert_eq!(
         machine
-            .with("core.pause_cycles", 40.0)
+            .with(FigureKey::CorePauseCycles, 40.0)
             .unwrap()
-            .get("core.pause_cycles"),
+            .get(FigureKey::CorePauseCycles),
         40.0
     );
 }

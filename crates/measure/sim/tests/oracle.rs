@@ -7,7 +7,7 @@
 //! before the one that is next, at c each. The chain of these rates gives the
 //! throughput.
 
-use locklab_sim::{Machine, Scenario, Stop, Workload, run};
+use locklab_sim::{FigureKey, Machine, Scenario, Stop, Workload, run};
 
 /// Acquisitions per ns in the steady state.
 fn model(n: usize, a: f64, s: f64, c: f64) -> f64 {
@@ -26,10 +26,10 @@ fn model(n: usize, a: f64, s: f64, c: f64) -> f64 {
 fn machine(shared_read: f64) -> Machine {
     let mut machine = Machine::builtin("flat-16").unwrap();
     for (key, value) in [
-        ("topology.cores", 64.0),
-        ("core.pause_cycles", 10.0),
-        ("directory.shared_read_ns", shared_read),
-        ("directory.invalidate_ns", 0.0),
+        (FigureKey::TopologyCores, 64.0),
+        (FigureKey::CorePauseCycles, 10.0),
+        (FigureKey::DirectorySharedReadNs, shared_read),
+        (FigureKey::DirectoryInvalidateNs, 0.0),
     ] {
         machine = machine.with(key, value).unwrap();
     }

@@ -1,6 +1,7 @@
 //! Locks in C that sleep, in three worlds: the mutexes of Drepper's paper.
 
-use locklab_own_lock::{Error, OwnLock};
+use locklab_host::error::Error;
+use locklab_own_lock::OwnLock;
 use locklab_sim::{Machine, Scenario, Stop, Workload};
 use locklab_verify::{Failure, Limits, Outcome, Property, SHOWN, check, interleaving};
 
@@ -203,5 +204,5 @@ void lab_lock(void *p, void *c) { struct l *l = p; (void)c;
     );
     lock.load_native().unwrap();
     let error = lock.register("mine").unwrap_err();
-    assert!(matches!(error, Error::File(_)), "{error:?}");
+    assert!(matches!(error, Error::Failed(_)), "{error:?}");
 }

@@ -1,7 +1,7 @@
 //! Regimes of contention: the cells of one regime are summarised together.
 
 use crate::plan::{Block, Plan};
-use locklab_sim::{Fstat, Machine};
+use locklab_sim::{FigureKey, Fstat, Machine};
 use locklab_workload::Work;
 use serde::Serialize;
 
@@ -89,6 +89,6 @@ fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
 
 /// Number of hardware threads of one socket.
 fn a_socket(machine: &Machine) -> u64 {
-    let sockets = machine.get("topology.sockets").max(1.0);
+    let sockets = machine.get(FigureKey::TopologySockets).max(1.0);
     (machine.hardware_threads() as f64 / sockets) as u64
 }

@@ -3,7 +3,7 @@
 use crate::candidates::Candidate;
 use crate::fewer::Fewer;
 use crate::here::Here;
-use locklab_sim::Machine;
+use locklab_sim::{FigureKey, Machine};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) const LEAST_DRAWS: usize = 2;
 /// If there are too many.
 pub fn generic(cpus: usize) -> Result<Machine, String> {
     let flat = Machine::builtin("flat-16").ok_or("there is no machine flat-16")?;
-    let mut machine = flat.with("topology.cores", cpus as f64)?;
+    let mut machine = flat.with(FigureKey::TopologyCores, cpus as f64)?;
     machine.name = "the machine that recorded".to_owned();
     machine.description = format!("a model of which only the number of CPUs is known: {cpus}");
     Ok(machine)

@@ -6,7 +6,9 @@ use crate::question::{LEAST_DRAWS, Question};
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
 use locklab_sim::band::{draws, with_system};
-use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+use locklab_sim::{
+    FigureKey, Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay,
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -235,7 +237,7 @@ fn work(program: &Program, machine: &Machine, running: usize) -> f64 {
     let acquisitions = ACQUISITIONS.max(100.0 * running as f64);
     let cpus = machine.hardware_threads();
     let slices = match running > cpus {
-        true => SLICES * 1e3 * machine.get("scheduler.slice_us") * cpus as f64,
+        true => SLICES * 1e3 * machine.get(FigureKey::SchedulerSliceUs) * cpus as f64,
         false => 0.0,
     };
     (each * acquisitions)

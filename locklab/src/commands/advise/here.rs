@@ -10,7 +10,7 @@ use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_native::{Native, Replay, gate, round_trip, scheduling};
 use locklab_replay::{Program, Recorded};
-use locklab_sim::Machine;
+use locklab_sim::{FigureKey, Machine};
 use locklab_trace::{Apart, Info};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(super) fn measured(
     }
     if let Some(scheduling) = scheduling::measure(a, b) {
         for (key, us) in scheduling.figures() {
-            machine = machine.with(key, us).map_err(Error::Failed)?;
+            machine = machine.with(key.parse()?, us).map_err(Error::Failed)?;
         }
         machine.description += &format!(
             ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
@@ -76,10 +76,10 @@ pub(super) fn measured(
 }
 
 /// Between which CPUs a line may be transferred.
-const TRANSFERS: [&str; 3] = [
-    "transfer.cluster_ns",
-    "transfer.socket_ns",
-    "transfer.remote_ns",
+const TRANSFERS: [FigureKey; 3] = [
+    FigureKey::TransferClusterNs,
+    FigureKey::TransferSocketNs,
+    FigureKey::TransferRemoteNs,
 ];
 
 /// A model in which every transfer takes so long.
@@ -150,20 +150,23 @@ pub(super) fn as_recorded(
             &format!("; as recorded, {fetch:.0} ns to fetch a lock that another thread had");
     }
     if let Some(call) = recorded.call_ns
-        && call <= PLAUSIBLE * 1e3 * machine.get("scheduler.call_us")
+        && call <= PLAUSIBLE * 1e3 * machine.get(FigureKey::SchedulerCallUs)
     {
         machine = machine
-            .with("scheduler.call_us", call / 1e3)
+            .with(FigureKey::SchedulerCallUs, call / 1e3)
             .map_err(Error::Failed)?;
         machine.description += &format!("; as recorded, {:.2} µs for a call", call / 1e3);
     }
     let us = |key| 1e3 * machine.get(key);
-    let (own_call, own_wake) = (us("scheduler.wake_call_us"), us("scheduler.wake_us"));
+    let (own_call, own_wake) = (
+        us(FigureKey::SchedulerWakeCallUs),
+        us(FigureKey::SchedulerWakeUs),
+    );
     if let Some(call) = recorded.wake_call_ns
         && call <= PLAUSIBLE * own_call
     {
         machine = machine
-            .with("scheduler.wake_call_us", call / 1e3)
+            .with(FigureKey::SchedulerWakeCallUs, call / 1e3)
             .map_err(Error::Failed)?;
         machine.description += &format!("; as recorded, {:.1} µs to wake a thread", call / 1e3);
     }
@@ -174,7 +177,7 @@ pub(super) fn as_recorded(
     {
         let spread = match recorded.wake_spread {
             Some(spread) => spread.clamp(1.0, 100.0),
-            None => machine.get("scheduler.wake_spread"),
+            None => machine.get(FigureKey::SchedulerWakeSpread),
         };
         machine = machine
             .with_wakes(wake / 1e3, spread)
@@ -263,7 +266,7 @@ mod tests {
                 ..Recorded::default()
             };
             let machine = as_recorded(generic(2).unwrap(), &recorded, apart).unwrap();
-            machine.get("transfer.remote_ns")
+            machine.get(FigureKey::TransferRemoteNs)
         };
         assert_eq!(transfer(233.0, Apart::Stayed(52.0)), 52.0);
         assert_eq!(transfer(40.0, Apart::Stayed(52.0)), 40.0);

@@ -31,7 +31,10 @@ fn reference() -> Reference {
 fn a_figure_of_several_numbers_of_threads_is_a_cell_each() {
     let text = format!("{HEAD}facts = {{ \"core.clock_ghz\" = 3.5 }}\n{FIGURE}");
     let experiment = Experiment::parse("e.toml", &text).unwrap();
-    assert_eq!(experiment.machine().unwrap().get("core.clock_ghz"), 3.5);
+    assert_eq!(
+        experiment.machine().unwrap().get(FigureKey::CoreClockGhz),
+        3.5
+    );
     let cells = experiment.cells(&reference()).unwrap();
     let found: Vec<_> = cells
         .iter()

@@ -1,7 +1,7 @@
 //! Tests of src/own.rs, with access to what is private there.
 
 use super::*;
-use locklab_sim::Stop;
+use locklab_sim::{FigureKey, Stop};
 
 const GOOD: &str = r#"title = "t"
 source = "s"
@@ -337,7 +337,7 @@ fn computing_takes_less_once_the_sibling_has_ended() {
     // measured with both at work. The other's are those of a core that it has alone.
     let own = file_of("event_mutex", "xeon-8160", "[2]", "inside_ns = 1000");
     let time = simulated(&own)[0];
-    let alone = 1000.0 / own.machine.get("core.smt_slowdown");
+    let alone = 1000.0 / own.machine.get(FigureKey::CoreSmtSlowdown);
     let mean = f64::midpoint(1000.0, alone);
     assert!((mean..1.15 * mean).contains(&time), "{time} {mean}");
 }

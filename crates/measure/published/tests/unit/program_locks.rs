@@ -1,7 +1,7 @@
 //! Tests of src/program_locks.rs, with access to what is private there.
 
 use super::*;
-use locklab_sim::{Foreign, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
+use locklab_sim::{FigureKey, Foreign, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
 use std::sync::Arc;
 
 fn simulate(lock: &str, machine: &str, threads: usize) -> Outcome {
@@ -43,8 +43,8 @@ fn a_ticket_of_two_words_is_released_by_a_store_where_ours_is_not() {
 fn a_lock_that_is_not_inlined_takes_two_calls_longer() {
     let ns = |lock: Arc<dyn Foreign>| {
         let machine = Machine::builtin("xeon-e5-10c-2s").unwrap();
-        let machine = machine.with("interrupts.per_second", 0.0).unwrap();
-        let clock = machine.get("core.clock_ghz");
+        let machine = machine.with(FigureKey::InterruptsPerSecond, 0.0).unwrap();
+        let clock = machine.get(FigureKey::CoreClockGhz);
         let turn = Workload::Loop(Loop::default());
         let mut scenario = Scenario::new(machine, "program:ttas-swap", turn, 1);
         scenario.stop = Stop::Acquisitions(1_000);

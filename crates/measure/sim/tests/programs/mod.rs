@@ -1,7 +1,9 @@
 //! Programs that are written down, and how they are run.
 
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
-use locklab_sim::{Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay};
+use locklab_sim::{
+    FigureKey, Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay,
+};
 
 pub(crate) fn acquire(lock: u32) -> Step {
     Step::Acquire {
@@ -73,7 +75,7 @@ pub(crate) fn run_under(
 ) -> Result<Replayed, SimError> {
     let machine = Machine::builtin("flat-16").unwrap();
     // Wake-ups that differ would hide small differences between locks.
-    let machine = machine.with("scheduler.wake_spread", 1.0).unwrap();
+    let machine = machine.with(FigureKey::SchedulerWakeSpread, 1.0).unwrap();
     run_on(&machine, program, lock, cpus)
 }
 

@@ -13,7 +13,7 @@ fn passes(machine: &str, order: Ordering) -> usize {
     };
     const ROUNDS: usize = 40;
     let passed = Cell::new(0);
-    let threads = machine.get("topology.threads") as usize;
+    let threads = machine.get(FigureKey::TopologyThreads) as usize;
     let cpus = [0, threads, 2 * threads];
     bench
         .run(&cpus, 2 * ROUNDS + 1, |cpu, places| {
@@ -62,9 +62,9 @@ fn far_atomics_go_on_faster_than_a_line_can_move() {
     let machine = Machine::builtin("graviton2").unwrap();
     let near = measure(&machine, Benchmark::FetchAdd { threads: 16 }, 1).unwrap();
     let far = machine
-        .with("core.far_atomics", 1.0)
-        .and_then(|machine| machine.with("core.far_rmw_ns", 9.4))
-        .and_then(|machine| machine.with("transfer.llc_ns", 30.0))
+        .with(FigureKey::CoreFarAtomics, 1.0)
+        .and_then(|machine| machine.with(FigureKey::CoreFarRmwNs, 9.4))
+        .and_then(|machine| machine.with(FigureKey::TransferLlcNs, 30.0))
         .unwrap();
     let far = measure(&far, Benchmark::FetchAdd { threads: 16 }, 1).unwrap();
     // 9.4 ns is what was published for additions without a result.
@@ -75,7 +75,7 @@ fn far_atomics_go_on_faster_than_a_line_can_move() {
 fn a_sleeper_sees_a_release_before_one_that_polls() {
     let machine = Machine::builtin("graviton2").unwrap();
     let ticket = |wfe: f64| {
-        let machine = machine.clone().with("core.wfe_cycles", wfe).unwrap();
+        let machine = machine.clone().with(FigureKey::CoreWfeCycles, wfe).unwrap();
         measure(&machine, Benchmark::Ticket { threads: 8 }, 1).unwrap()
     };
     // The benchmark polls without a pause, so a slow wake-up costs.

@@ -4,7 +4,7 @@ use super::*;
 
 fn two_by_two_by_two() -> Topology {
     let machine = Machine::builtin("xeon-8380-2s").unwrap();
-    Topology::new(&machine.with("topology.cores", 2.0).unwrap())
+    Topology::new(&machine.with(FigureKey::TopologyCores, 2.0).unwrap())
 }
 
 #[test]
