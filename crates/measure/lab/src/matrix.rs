@@ -5,6 +5,8 @@
 //! these. Nothing here measures.
 
 use crate::experiment::{Metric, Role, Source, Summary};
+use locklab_document::number;
+use locklab_judge::Direction;
 
 /// The kind of comparison, in files, JSON and the store.
 pub const KIND: &str = "matrix";
@@ -36,50 +38,146 @@ pub const LATENCY_P999: &str = "latency_p999";
 /// The longest of one run, in ns.
 pub const LATENCY_MAX: &str = "latency_max";
 
-/// The quantiles of acquisition latency that are judged, each over the blocks:
-/// title and metric.
-pub const TAILS: [(&str, &str); 3] = [
-    ("p50", LATENCY_P50),
-    ("p99", LATENCY_P99),
-    ("p99.9", LATENCY_P999),
-];
-
-/// The metrics of a cell with `threads` threads; acquisition latency only where
-/// it was requested. One thread makes no handoffs and is fair.
-#[must_use]
-pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
-    let higher = |name: &str, unit: &str| Metric::higher(name, unit, source);
-    let several = if threads > 1 {
-        Role::Screening
-    } else {
-        Role::Descriptive
-    };
-    let mut metrics = vec![higher(OPS, "/s").with_role(Role::Primary)];
-    if latency {
-        metrics.extend(TAILS.map(|(_, name)| Metric::lower(name, "ns", source)));
-    }
-    metrics.extend([
-        higher(HANDOFFS, "/s").with_role(several),
-        higher(JAIN, "").with_role(several),
-        higher(MIN_OVER_MAX, "").with_role(Role::Descriptive),
-        higher(JAIN_1MS, "").with_role(Role::Descriptive),
-        higher(MIN_OVER_MAX_1MS, "").with_role(Role::Descriptive),
-        Metric::lower(STREAK_MEAN, "", source).with_role(Role::Descriptive),
-        greatest(Metric::lower(STREAK_MAX, "", source)),
-        higher(CPU_SHARE, "").with_role(Role::Descriptive),
-    ]);
-    if latency {
-        metrics.push(greatest(Metric::lower(LATENCY_MAX, "ns", source)));
-    }
-    metrics
+/// All that is known of a metric of a matrix, beside its values: a new metric
+/// is one entry of [`METRICS`], and a value from each instrument that has it.
+#[derive(Clone, Copy)]
+pub(crate) struct MetricKind {
+    /// The name in stores, JSON and other tools.
+    pub(crate) name: &'static str,
+    unit: &'static str,
+    better: Direction,
+    /// Its part in the comparison, where several threads share the lock.
+    role: Role,
+    summary: Summary,
+    /// Whether it is only there where acquisition latency was asked for.
+    is_latency: bool,
+    /// The title in a table of every figure.
+    pub(crate) title: &'static str,
+    /// A value in that table and in the text.
+    pub(crate) format: fn(f64) -> String,
+    /// The table of the text that shows it, if one does.
+    pub(crate) text: InText,
 }
 
-fn greatest(metric: Metric) -> Metric {
-    Metric {
-        summary: Summary::Greatest,
+/// The table of a report in text that shows a metric.
+#[derive(Clone, Copy)]
+pub(crate) enum InText {
+    /// None.
+    No,
+    /// Of handoffs and fairness, both sides under this title and in columns
+    /// of this width; of several cells the median.
+    Median(&'static str, usize),
+    /// As above; of several cells the worst.
+    Worst(&'static str, usize),
+    /// Of acquisition latency, under this title.
+    Latency(&'static str),
+}
+
+/// A metric that describes, of which more is better, in no table of the text.
+const fn described(name: &'static str, title: &'static str) -> MetricKind {
+    MetricKind {
+        name,
+        unit: "",
+        better: Direction::HigherIsBetter,
         role: Role::Descriptive,
-        ..metric
+        summary: Summary::Median,
+        is_latency: false,
+        title,
+        format: number::short,
+        text: InText::No,
     }
+}
+
+/// A quantile of acquisition latency, which is judged over the blocks.
+const fn quantile(name: &'static str, title: &'static str, short: &'static str) -> MetricKind {
+    MetricKind {
+        unit: "ns",
+        better: Direction::LowerIsBetter,
+        role: Role::Screening,
+        is_latency: true,
+        text: InText::Latency(short),
+        ..described(name, title)
+    }
+}
+
+/// Every metric, in the order in which a cell has them.
+pub(crate) const METRICS: [MetricKind; 13] = [
+    MetricKind {
+        unit: "/s",
+        role: Role::Primary,
+        ..described(OPS, "operations/s")
+    },
+    quantile(LATENCY_P50, LATENCY_P50, "p50"),
+    quantile(LATENCY_P99, "p99 [ns]", "p99"),
+    quantile(LATENCY_P999, "p99.9 [ns]", "p99.9"),
+    MetricKind {
+        unit: "/s",
+        role: Role::Screening,
+        text: InText::Median("handoffs/s", 6),
+        ..described(HANDOFFS, "handoffs/s")
+    },
+    MetricKind {
+        role: Role::Screening,
+        format: number::share,
+        text: InText::Worst("Jain", 5),
+        ..described(JAIN, "Jain")
+    },
+    MetricKind {
+        format: number::share,
+        text: InText::Worst("min/max", 5),
+        ..described(MIN_OVER_MAX, "min/max")
+    },
+    MetricKind {
+        format: number::share,
+        ..described(JAIN_1MS, "Jain, 1 ms")
+    },
+    MetricKind {
+        format: number::share,
+        ..described(MIN_OVER_MAX_1MS, "min/max, 1 ms")
+    },
+    MetricKind {
+        better: Direction::LowerIsBetter,
+        text: InText::Median("streak", 6),
+        ..described(STREAK_MEAN, "streak, mean")
+    },
+    MetricKind {
+        better: Direction::LowerIsBetter,
+        summary: Summary::Greatest,
+        ..described(STREAK_MAX, "streak, longest")
+    },
+    described(CPU_SHARE, CPU_SHARE),
+    MetricKind {
+        role: Role::Descriptive,
+        summary: Summary::Greatest,
+        ..quantile(LATENCY_MAX, LATENCY_MAX, "max")
+    },
+];
+
+impl MetricKind {
+    fn metric(&self, threads: usize, source: Source) -> Metric {
+        // One thread makes no handoffs and is fair.
+        let role = match self.role {
+            Role::Screening if threads <= 1 && !self.is_latency => Role::Descriptive,
+            role => role,
+        };
+        Metric {
+            name: self.name.into(),
+            unit: self.unit.into(),
+            direction: self.better,
+            role,
+            source,
+            summary: self.summary,
+            at: None,
+        }
+    }
+}
+
+/// The metrics of a cell with `threads` threads; acquisition latency only where
+/// it was requested.
+#[must_use]
+pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
+    let kinds = METRICS.iter().filter(|kind| latency || !kind.is_latency);
+    kinds.map(|kind| kind.metric(threads, source)).collect()
 }
 
 /// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: no thread

@@ -4,10 +4,7 @@
 //! figures of a row are locations by the same estimator over the same runs.
 
 use super::cells::{MANY, groups, placed};
-use crate::matrix::{
-    HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
-    MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, TAILS,
-};
+use crate::matrix::{InText, METRICS, MetricKind};
 use crate::report::inputs::Report;
 use crate::report::placed::axis;
 use crate::verdicts::{Figures, JudgedCell};
@@ -19,30 +16,19 @@ use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Tab
 /// JSON have them all.
 const MOST_ROWS: usize = 36;
 
-/// A figure with its title, its metric and its format.
-type Shown<'a> = (&'a str, &'a str, fn(f64) -> String);
-
-/// The figures in the text: title, metric, format.
-const IN_TEXT: [Shown; 4] = [
-    ("handoffs/s", HANDOFFS, number::short),
-    ("streak", STREAK_MEAN, number::short),
-    ("Jain", JAIN, number::share),
-    ("min/max", MIN_OVER_MAX, number::share),
-];
-
-/// Titles of metrics that replace their names.
-const TITLES: [Shown; 10] = [
-    ("operations/s", OPS, number::short),
-    ("handoffs/s", HANDOFFS, number::short),
-    ("streak, mean", STREAK_MEAN, number::short),
-    ("streak, longest", STREAK_MAX, number::short),
-    ("Jain", JAIN, number::share),
-    ("min/max", MIN_OVER_MAX, number::share),
-    ("Jain, 1 ms", JAIN_1MS, number::share),
-    ("min/max, 1 ms", MIN_OVER_MAX_1MS, number::share),
-    ("p99 [ns]", LATENCY_P99, number::short),
-    ("p99.9 [ns]", LATENCY_P999, number::short),
-];
+/// The metrics that the text shows in its table of handoffs and fairness, each
+/// with its title, its width, and whether several cells show their worst.
+fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
+    let in_text = METRICS.iter().filter_map(|kind| match kind.text {
+        InText::Median(title, width) => Some((kind, title, width, false)),
+        InText::Worst(title, width) => Some((kind, title, width, true)),
+        InText::No | InText::Latency(_) => None,
+    });
+    // What moves the lock, then who got it.
+    let mut all: Vec<_> = in_text.collect();
+    all.sort_by_key(|(.., worst)| *worst);
+    all
+}
 
 fn on(report: &Report, cell: &JudgedCell, axis: &str) -> u64 {
     report.cell(cell).key.number(axis).unwrap_or(0)
@@ -50,7 +36,11 @@ fn on(report: &Report, cell: &JudgedCell, axis: &str) -> u64 {
 
 /// Tables of handoffs and fairness, and of latency where it was measured.
 pub(super) fn as_text(report: &Report, document: &mut Document) {
-    let known = |c: &&JudgedCell| IN_TEXT.iter().any(|(_, m, _)| c.baseline.get(m).is_some());
+    let known = |c: &&JudgedCell| {
+        in_text()
+            .iter()
+            .any(|(m, ..)| c.baseline.get(m.name).is_some())
+    };
     let shared = |c: &&JudgedCell| on(report, c, "threads") > 1 && known(c);
     let count = report.measured().filter(shared).count();
     if count > 0 {
@@ -95,11 +85,11 @@ fn table(report: &Report, cells: &[&JudgedCell], compact: bool) -> Table {
         "",
         vec![Column::new("threads", 7), Column::new(critical, 8)],
     )];
+    let shown = in_text();
     groups.extend(
-        IN_TEXT
+        shown
             .iter()
-            .zip([6, 6, 5, 5])
-            .map(|((title, ..), width)| sides(title, width)),
+            .map(|(_, title, width, _)| sides(title, *width)),
     );
     let mut rows = Vec::new();
     for threads in axis(cells, |c| on(report, c, "threads")) {
@@ -118,26 +108,27 @@ fn table(report: &Report, cells: &[&JudgedCell], compact: bool) -> Table {
 
 fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String> {
     let mut row = vec![label(threads), critical.map(label).unwrap_or_default()];
-    for (i, (_, metric, format)) in IN_TEXT.iter().enumerate() {
+    for (metric, _, _, worst) in in_text() {
         for baseline in [true, false] {
             let of = |c: &&JudgedCell| {
                 let side = if baseline { &c.baseline } else { &c.experiment };
-                side.get(metric)
+                side.get(metric.name)
             };
             let mut values: Vec<f64> = cells.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
-            // The median for handoffs and streaks, the worst for indices of
-            // fairness.
-            let at = if i < 2 { values.len() / 2 } else { 0 };
-            row.push(number::or_dash(values.get(at).copied(), *format));
+            let at = if worst { 0 } else { values.len() / 2 };
+            row.push(number::or_dash(values.get(at).copied(), metric.format));
         }
     }
     row
 }
 
 fn latency(report: &Report, document: &mut Document) {
-    let [p50, p99, p999] = TAILS;
-    let percentiles = [p50, p99, p999, ("max", LATENCY_MAX)];
+    let percentiles = METRICS.iter().filter_map(|kind| match kind.text {
+        InText::Latency(title) => Some((title, kind.name)),
+        _ => None,
+    });
+    let percentiles: Vec<(&str, &str)> = percentiles.collect();
     let mut rows = Vec::new();
     for cell in report.measured() {
         for (name, side) in [
@@ -181,7 +172,7 @@ fn latency(report: &Report, document: &mut Document) {
         Column::new("non-crit.", 9),
         Column::new("", 11),
     ];
-    columns.extend(percentiles.map(|(title, _)| Column::new(title, 7)));
+    columns.extend(percentiles.iter().map(|(title, _)| Column::new(*title, 7)));
     let table = Table {
         groups: vec![ColumnGroup::new("", columns)],
         rows,
@@ -208,11 +199,12 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
             names.push(&metric.name);
         }
     }
-    let shown: Vec<Shown> = names
+    let kind = |name| METRICS.iter().find(|kind| kind.name == name);
+    let shown: Vec<(&str, &str, fn(f64) -> String)> = names
         .into_iter()
-        .map(|name| {
-            let titled = TITLES.iter().find(|(_, metric, _)| *metric == name);
-            titled.copied().unwrap_or((name, name, number::short))
+        .map(|name| match kind(name) {
+            Some(kind) => (kind.title, name, kind.format),
+            None => (name, name, number::short as fn(f64) -> String),
         })
         .collect();
     let titles = ["non-critical", "threads", "critical", "ratio"];
@@ -234,7 +226,7 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
             label(on(report, cell, "critical")),
             placed.map_or_else(String::new, |p| format!("{}{}", p.value(), p.mark())),
         ];
-        let figure = |side: &Figures, (_, metric, format): &Shown| {
+        let figure = |side: &Figures, (_, metric, format): &(&str, &str, fn(f64) -> String)| {
             number::or_dash(side.get(metric), *format)
         };
         for metric in &shown {
