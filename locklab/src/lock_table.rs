@@ -12,32 +12,128 @@ use locklab_sim::can_be_simulated;
 use locklab_verify::record::{Record, recorded};
 use serde_json::{Value, json};
 
-/// What is known of a lock, for machines.
+/// A column of the table, with its field of the JSON: all that one needs, so
+/// that a new one is one entry of [`COLUMNS`].
+struct Shown {
+    title: &'static str,
+    width: usize,
+    /// Its line of the legend; empty where the title says it.
+    meaning: &'static str,
+    /// The field's name.
+    field: &'static str,
+    value: fn(&Subject) -> Value,
+    /// The cell, where it is not the value itself: a number as it is, a truth
+    /// as a mark.
+    cell: Option<fn(&Subject) -> String>,
+}
+
+const fn shown(
+    (title, width): (&'static str, usize),
+    meaning: &'static str,
+    field: &'static str,
+    value: fn(&Subject) -> Value,
+) -> Shown {
+    Shown {
+        title,
+        width,
+        meaning,
+        field,
+        value,
+        cell: None,
+    }
+}
+
+/// The columns from left to right; together they fill the page.
+const COLUMNS: [Shown; 12] = [
+    Shown {
+        cell: Some(|lock| shortened(lock.info.name)),
+        ..shown(("lock", NAME_WIDTH), "", "name", |lock| {
+            lock.info.name.into()
+        })
+    },
+    shown(("bytes", 5), "of the lock", "bytes", |lock| {
+        lock.bytes.into()
+    }),
+    shown(
+        ("wait", 4),
+        "bytes that each waiter adds",
+        "bytes_per_waiter",
+        |lock| lock.info.bytes_per_waiter.into(),
+    ),
+    Shown {
+        cell: Some(|lock| order(lock.info.fairness).into()),
+        ..shown(
+            ("order", 5),
+            "who is next (fifo; bound, a waiter may be overtaken so often and no more; none)",
+            "fairness",
+            |lock| fairness(lock.info.fairness).into(),
+        )
+    },
+    Shown {
+        cell: Some(|lock| mark(!lock.context_free)),
+        ..shown(
+            ("ctx", 3),
+            "a thread brings a context, such as a node",
+            "context_free",
+            |lock| lock.context_free.into(),
+        )
+    },
+    shown(
+        ("NUMA", 4),
+        "prefers a waiter of the same node",
+        "numa_aware",
+        |lock| lock.info.numa_aware.into(),
+    ),
+    shown(("rec", 3), "recursive", "recursive", |lock| {
+        lock.info.recursive.into()
+    }),
+    shown(("try", 3), "try_lock", "try_lock", |lock| {
+        lock.info.try_lock.into()
+    }),
+    shown(("time", 4), "timeout", "timeout", |lock| {
+        lock.info.timeout.into()
+    }),
+    shown(("park", 4), "a waiter may sleep", "parks", |lock| {
+        lock.info.parks.into()
+    }),
+    shown(
+        ("shm", 3),
+        "works between processes (--processes)",
+        "shared_memory",
+        |lock| lock.info.shared_memory.into(),
+    ),
+    Shown {
+        cell: Some(|lock| {
+            let worlds = works_in(lock);
+            let letters = worlds.map(|(letter, _, works)| if works { letter } else { '.' });
+            letters.collect()
+        }),
+        ..shown(
+            ("msr", 3),
+            "where it works: m in a matrix here, s in a simulated one (--on MACHINE), r under an \
+             unmodified program ('locklab run')",
+            "works_in",
+            |lock| {
+                let worlds = works_in(lock).filter(|(_, _, works)| *works);
+                worlds.map(|(_, name, _)| name).collect()
+            },
+        )
+    },
+];
+
+const NAME_WIDTH: usize = 20;
+
+/// What is known of a lock, for machines: the columns, and what the paragraph
+/// on it says.
 pub(crate) fn row(subject: &Subject) -> Value {
     let info = &subject.info;
-    json!({
-        "name": info.name,
+    let mut row = json!({
         "summary": info.summary,
-        "bytes": subject.bytes,
-        "bytes_per_waiter": info.bytes_per_waiter,
-        "context_free": subject.context_free,
         "fifo": info.fairness == Fairness::Fifo,
-        "fairness": fairness(info.fairness),
-        "numa_aware": info.numa_aware,
-        "recursive": info.recursive,
-        "try_lock": info.try_lock,
-        "timeout": info.timeout,
-        "parks": info.parks,
         "readers_share": info.readers_share,
-        "shared_memory": info.shared_memory,
         "max_cpus": (info.max_cpus < usize::MAX).then_some(info.max_cpus),
         "paper": info.paper,
         "peer": subject.peer,
-        "works_in": subject::WORLDS
-            .iter()
-            .zip(subject.works_in(can_be_simulated))
-            .filter_map(|((_, name), works)| works.then_some(*name))
-            .collect::<Vec<_>>(),
         "verified": record_of(info.name).map(|record| json!({
             "promises": record.promises,
             "preemptions_at_least": record.preemptions,
@@ -46,7 +142,18 @@ pub(crate) fn row(subject: &Subject) -> Value {
             "mutants": record.mutants,
             "killed": record.killed,
         })),
-    })
+    });
+    for column in &COLUMNS {
+        row[column.field] = (column.value)(subject);
+    }
+    row
+}
+
+/// The worlds, each with its letter, its name and whether the lock works there.
+fn works_in(subject: &Subject) -> impl Iterator<Item = (char, &'static str, bool)> {
+    let works = subject.works_in(can_be_simulated);
+    let worlds = subject::WORLDS.iter().zip(works);
+    worlds.map(|((letter, name), works)| (*letter, *name, works))
 }
 
 fn record_of(name: &str) -> Option<Record> {
@@ -87,39 +194,38 @@ fn fairness(fairness: Fairness) -> &'static str {
 }
 
 /// The meaning of the columns.
-const LEGEND: &str = "bytes: of the lock. wait: bytes that each waiter adds. order: who is \
-                      next (fifo; bound, a waiter may be overtaken so often and no more; none). \
-                      ctx: a thread brings a context, such as a node. NUMA: prefers a waiter of \
-                      the same node. rec: recursive. try, time: try_lock, timeout. park: a waiter \
-                      may sleep. shm: works between processes (--processes). msr: where it works: \
-                      m in a matrix here, s in a simulated one (--on MACHINE), r under an \
-                      unmodified program ('locklab run').";
+fn legend() -> String {
+    let explained = COLUMNS.iter().filter(|column| !column.meaning.is_empty());
+    let lines: Vec<String> = explained
+        .map(|column| format!("{}: {}.", column.title, column.meaning))
+        .collect();
+    lines.join(" ")
+}
 
-/// The names of the columns, each with its width: together they fill the page.
-const COLUMNS: [(&str, usize); 12] = [
-    ("lock", 20),
-    ("bytes", 5),
-    ("wait", 4),
-    ("order", 5),
-    ("ctx", 3),
-    ("NUMA", 4),
-    ("rec", 3),
-    ("try", 3),
-    ("time", 4),
-    ("park", 4),
-    ("shm", 3),
-    ("msr", 3),
-];
+fn order(fairness: Fairness) -> &'static str {
+    match fairness {
+        Fairness::Fifo => "fifo",
+        Fairness::Bounded(_) => "bound",
+        Fairness::Unfair => "none",
+    }
+}
+
+fn mark(yes: bool) -> String {
+    if yes { "x" } else { "." }.to_owned()
+}
 
 /// A table of these locks, then a paragraph on each.
 pub(crate) fn table(asked: &[Subject]) -> String {
-    let columns = COLUMNS.map(|(title, width)| match title {
-        "bytes" | "wait" => Column::new(title, width),
-        _ => Column::words(title, width),
+    let columns = COLUMNS.iter().map(|column| {
+        let is_number = asked.iter().all(|lock| (column.value)(lock).is_number());
+        match is_number {
+            true => Column::new(column.title, column.width),
+            false => Column::words(column.title, column.width),
+        }
     });
     let rows = asked.iter().map(cells).collect();
     let mut page = Page::default();
-    page.paragraph(LEGEND);
+    page.paragraph(&legend());
     for subject in asked {
         let info = &subject.info;
         page.blank();
@@ -138,45 +244,25 @@ pub(crate) fn table(asked: &[Subject]) -> String {
             page.hanging("    ", &line);
         }
     }
-    let table = render::table(&Table::new(columns.into(), rows));
+    let table = render::table(&Table::new(columns.collect(), rows));
     format!("{table}\n{}", page.finish())
 }
 
 /// The row of a lock.
 fn cells(subject: &Subject) -> Vec<String> {
-    let info = &subject.info;
-    let order = match info.fairness {
-        Fairness::Fifo => "fifo",
-        Fairness::Bounded(_) => "bound",
-        Fairness::Unfair => "none",
+    let cell = |column: &Shown| match (column.cell, (column.value)(subject)) {
+        (Some(cell), _) => cell(subject),
+        (None, Value::Bool(yes)) => mark(yes),
+        (None, value) => value.to_string(),
     };
-    let mark = |yes: bool| if yes { "x" } else { "." }.to_owned();
-    let worlds = subject::WORLDS
-        .iter()
-        .zip(subject.works_in(can_be_simulated));
-    let worlds = worlds.map(|((letter, _), works)| if works { *letter } else { '.' });
-    vec![
-        shortened(info.name),
-        subject.bytes.to_string(),
-        info.bytes_per_waiter.to_string(),
-        order.to_owned(),
-        mark(!subject.context_free),
-        mark(info.numa_aware),
-        mark(info.recursive),
-        mark(info.try_lock),
-        mark(info.timeout),
-        mark(info.parks),
-        mark(info.shared_memory),
-        worlds.collect(),
-    ]
+    COLUMNS.iter().map(cell).collect()
 }
 
 /// A name that fits its column: of a long path the end.
 fn shortened(name: &str) -> String {
-    let (_, room) = COLUMNS[0];
     match name.chars().count() {
-        length if length > room => {
-            let end: String = name.chars().skip(length - (room - 2)).collect();
+        length if length > NAME_WIDTH => {
+            let end: String = name.chars().skip(length - (NAME_WIDTH - 2)).collect();
             format!("..{end}")
         }
         _ => name.to_owned(),
