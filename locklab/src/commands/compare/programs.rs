@@ -142,8 +142,7 @@ impl<'a> PlannedPrograms<'a> {
         let interrupt = Arc::clone(&self.options.interrupt);
         let mut launcher = Launcher::new(order.clone(), limit, interrupt)?;
         launcher.cpus.clone_from(&spec.pin);
-        launcher.counters =
-            Counters::probe(spec.counters)?;
+        launcher.counters = Counters::probe(spec.counters)?;
         let logs = &self.programs.logs;
         if let Some(folder) = logs {
             let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
