@@ -77,7 +77,7 @@ pub(crate) fn compile(file: &SweepFile) -> Result<(), Error> {
     Ok(())
 }
 
-fn register(name: &str, lock: OwnLock) -> Result<(), locklab_own_lock::Error> {
+fn register(name: &str, lock: OwnLock) -> Result<(), locklab_host::error::Error> {
     lock.register(name)?;
     known(|known| known.insert(name.to_owned(), lock));
     Ok(())
