@@ -80,7 +80,10 @@ fn scenario(machine: &Machine, threads: usize) -> Scenario {
 #[test]
 fn a_simulated_mutex_sleeps_and_pays_for_it() {
     let machine = Machine::builtin("xeon-8380-2s").unwrap();
-    let slow = machine.clone().with(FigureKey::SchedulerWakeUs, 60.0).unwrap();
+    let slow = machine
+        .clone()
+        .with(FigureKey::SchedulerWakeUs, 60.0)
+        .unwrap();
     for file in ["drepper1.c", "drepper2.c", "drepper3.c"] {
         let lock = lock(file, &[]);
         let rate = |machine: &Machine, threads| {
