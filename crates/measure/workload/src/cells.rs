@@ -4,7 +4,8 @@
 //! of a command, a file or a sweep. A store keeps it, so a field that exists must
 //! never change its name or its meaning.
 
-use crate::mix::{self, Mix, MixError, Unit};
+use crate::mix::{self, Mix, Unit};
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 
 /// The cells: every combination of these threads, lengths and numbers of locks.
@@ -110,7 +111,7 @@ impl Cells {
     ///
     /// # Errors
     /// The first number that makes none.
-    pub fn check(&self) -> Result<(), MixError> {
+    pub fn check(&self) -> Result<(), Error> {
         self.mix.check(&self.locks)
     }
 
