@@ -5,7 +5,7 @@
 //! comparison. A lock is called by the symbol that it lies in; what the kernel
 //! allocated has no name, and is called by the function that waited for it.
 
-use locklab_trace::{KernelWait, kernel_waits};
+use locklab_trace::{KernelWait, kernel_caller, kernel_waits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,34 +15,6 @@ pub(crate) const OPTIONS: [&str; 3] = [
     "CONFIG_FTRACE=y",
     "CONFIG_ENABLE_DEFAULT_TRACERS=y",
     "CONFIG_KALLSYMS_ALL=y",
-];
-
-/// Functions that wait on behalf of their callers.
-const LOCKING: [&str; 24] = [
-    "task_rq_lock",
-    "__task_rq_lock",
-    "_raw_",
-    "__raw_",
-    "raw_spin_rq_lock",
-    "native_queued_",
-    "queued_",
-    "__pv_queued",
-    "pv_",
-    "do_raw_",
-    "mutex_",
-    "__mutex_",
-    "__ww_mutex",
-    "ww_mutex",
-    "rwsem_",
-    "down_",
-    "__down",
-    "rt_mutex_",
-    "__rt_mutex_",
-    "rtlock_",
-    "percpu_down",
-    "__percpu_down",
-    "percpu_rwsem",
-    "paravirt_",
 ];
 
 /// Functions that wait, and the kind of lock that they wait for: some kernels write
@@ -178,8 +150,7 @@ fn name(wait: &KernelWait, symbols: &BTreeMap<u64, &str>) -> String {
     if let Some((_, symbol)) = below.filter(|_| bounded) {
         return plain(symbol);
     }
-    let of = |call: &&String| !LOCKING.iter().any(|own| call.starts_with(own));
-    match wait.calls.iter().find(of).or(wait.calls.last()) {
+    match kernel_caller(&wait.calls) {
         Some(call) => format!("in {}", plain(call)),
         None => "unknown".into(),
     }

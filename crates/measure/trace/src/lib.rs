@@ -23,6 +23,7 @@ mod decode;
 mod encode;
 mod event;
 mod header;
+mod kernel_callers;
 mod modules;
 mod order;
 mod perf;
@@ -37,9 +38,11 @@ pub use event::{Access, Attempt, Event, Frames, Payload};
 pub use header::{
     BLOCK, FIRST, Header, MAGIC, MOST_BLOCKS, Source, Stopped, VERSION, close, file_bytes, room,
 };
+pub use kernel_callers::kernel_caller;
 pub use modules::{Module, calls};
 pub use order::InOrder;
-pub use perf::{KernelWait, KernelWaits, kernel_waits, recording_of_perf};
+pub use perf::{KernelWait, KernelWaits, kernel_waits, kernel_waits_of, recording_of_perf};
+pub use perf_lines::{PerfEvent, Point};
 pub use read::{Apart, Fault, Info, Missing, Thread, Trace};
 pub use without_cpu::{CpuTime, WithoutCpu};
 pub use write::file;

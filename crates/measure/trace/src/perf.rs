@@ -30,6 +30,10 @@ const NO_LOCKS: [&str; 5] = [
 /// A wait of a thread for a lock of the kernel, from begin to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelWait {
+    /// The task that waited.
+    pub task: u64,
+    /// When it began, in nanoseconds of the recording's clock.
+    pub began: u64,
     /// The address of the lock.
     pub lock: u64,
     /// What the kernel says of the lock: `SPIN`, `MUTEX`, `READ|PERCPU`; empty
@@ -56,12 +60,17 @@ pub struct KernelWaits {
 /// # Errors
 /// A sentence with the number of the line, if one is no line of such a text.
 pub fn kernel_waits(text: &str) -> Result<KernelWaits, String> {
-    let events = read(text)?;
-    let reading = Reading::of(&events, &[]);
-    Ok(KernelWaits {
+    Ok(kernel_waits_of(&read(text)?))
+}
+
+/// The waits for locks in events that were read otherwise, paired by thread and lock.
+#[must_use]
+pub fn kernel_waits_of(events: &[PerfEvent<'_>]) -> KernelWaits {
+    let reading = Reading::of(events, &[]);
+    KernelWaits {
         waits: reading.waits,
         unmatched: reading.unmatched.1,
-    })
+    }
 }
 
 /// The bytes of a recording made of a text of `perf script` or of tracefs, and what
@@ -240,6 +249,10 @@ impl<'e, 'a> Reading<'e, 'a> {
 
     fn begin(&mut self, task: Lane, number: usize) {
         let event = &self.events[number];
+        // A mutex begins again to wait when it spins no longer: it is one wait.
+        if event.point == Point::ContentionBegin && self.waits_for(task, event.lock) {
+            return;
+        }
         self.forget(task, event.lock);
         let asks = self.asks.entry(task).or_default();
         let lane = match asks.is_empty() {
@@ -250,6 +263,14 @@ impl<'e, 'a> Reading<'e, 'a> {
             lane,
             event: number,
         });
+    }
+
+    fn waits_for(&self, task: Lane, lock: u64) -> bool {
+        let asks = self.asks.get(&task).map_or(&[][..], Vec::as_slice);
+        let begins = asks.iter().map(|begun| &self.events[begun.event]);
+        begins
+            .filter(|event| event.point == Point::ContentionBegin)
+            .any(|event| event.lock == lock)
     }
 
     /// An older begin of this lock, whose end was lost.
@@ -286,6 +307,8 @@ impl<'e, 'a> Reading<'e, 'a> {
             name.to_owned()
         });
         self.waits.push(KernelWait {
+            task: event.task,
+            began: event.nanoseconds,
             lock: event.lock,
             kind: event.name.to_owned(),
             nanoseconds: now - event.nanoseconds,

@@ -6,13 +6,19 @@
 
 /// A lock tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Point {
+pub enum Point {
     /// `lock:contention_begin`: a thread begins to wait.
     ContentionBegin,
     /// `lock:contention_end`; whether the thread has the lock.
-    ContentionEnd { got: bool },
+    ContentionEnd {
+        /// Whether it has.
+        got: bool,
+    },
     /// `lock:lock_acquire`; whether the thread has the lock already.
-    Acquire { tried: bool },
+    Acquire {
+        /// Whether it has.
+        tried: bool,
+    },
     /// `lock:lock_contended`: the lock is held, so its thread waits.
     Contended,
     /// `lock:lock_acquired`: the wait is over.
@@ -23,23 +29,26 @@ pub(crate) enum Point {
 
 /// An event of a recording of perf.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PerfEvent<'a> {
+pub struct PerfEvent<'a> {
     /// The number of its line, from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// The thread's number in the system.
-    pub(crate) task: u64,
-    pub(crate) cpu: u64,
-    pub(crate) nanoseconds: u64,
-    pub(crate) point: Point,
+    pub task: u64,
+    /// The CPU that it was on.
+    pub cpu: u64,
+    /// When, in nanoseconds of the recording's clock.
+    pub nanoseconds: u64,
+    /// What happened.
+    pub point: Point,
     /// The address of the lock, or of what lockdep knows of it.
-    pub(crate) lock: u64,
+    pub lock: u64,
     /// Whether other readers may have it too.
-    pub(crate) shared: bool,
+    pub shared: bool,
     /// What the lock is called, where lockdep says it; of a wait its kind.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// The calls that led there, innermost first: address, and symbol with
     /// offset.
-    pub(crate) calls: Vec<(u64, &'a str)>,
+    pub calls: Vec<(u64, &'a str)>,
 }
 
 /// What the kernel writes instead of an event's name before calls.

@@ -10,15 +10,15 @@ mod profile;
 mod program;
 mod recorded;
 mod recording;
-mod signals;
+pub mod signals;
 mod summary;
 mod symbols;
 mod wait;
 mod waiting;
 
 pub use perf_recording::FromPerf;
-pub use program::{Ended, Program, Ready};
+pub use program::{Ended, Program, Ready, exit_number};
 pub use recorded::Recorded;
 pub use recording::{ReadyToRecord, Recording};
-pub use symbols::{Call, Symbols};
+pub use symbols::{Call, Symbols, is_wrapper};
 pub use wait::Wait;

@@ -191,7 +191,7 @@ impl Ended {
 }
 
 /// The exit status as a shell gives it.
-pub(crate) fn exit_number(status: ExitStatus) -> u8 {
+pub fn exit_number(status: ExitStatus) -> u8 {
     status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal))

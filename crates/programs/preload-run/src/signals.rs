@@ -41,7 +41,7 @@ extern "C" fn forward(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
 }
 
 /// Begins to forward. An ignored signal remains ignored, as `nohup` requires.
-pub(crate) fn listen() {
+pub fn listen() {
     for signal in FORWARDED {
         // SAFETY: zeros are a valid action; the handler only makes system
         // calls and touches atomics.
@@ -64,7 +64,7 @@ pub(crate) fn listen() {
 ///
 /// # Errors
 /// The errors of the system calls that wait.
-pub(crate) fn wait(mut program: Child) -> std::io::Result<ExitStatus> {
+pub fn wait(mut program: Child) -> std::io::Result<ExitStatus> {
     let number = program.id();
     PROGRAM.store(number.cast_signed(), Ordering::SeqCst);
     let early = EARLY.swap(0, Ordering::SeqCst);

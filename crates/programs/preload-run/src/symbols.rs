@@ -22,6 +22,8 @@ pub struct Symbols(BTreeMap<PathBuf, Option<Module>>);
 
 struct Module {
     loader: Loader,
+    /// The symbols that a distribution keeps in a file of their own, found by the build.
+    debug: Option<Loader>,
     /// For each segment: its offset in the file, its bytes there, and
     /// the address it was linked for.
     segments: Vec<(u64, u64, u64)>,
@@ -39,10 +41,7 @@ impl Symbols {
     pub fn place(&mut self, calls: &[Call]) -> String {
         let mut outermost = None;
         for (path, offset) in calls {
-            let module = self
-                .0
-                .entry(path.clone())
-                .or_insert_with(|| Module::load(path));
+            let module = self.module(path);
             let file = path.file_name().unwrap_or(path.as_os_str()).display();
             let callers = module
                 .as_ref()
@@ -65,6 +64,25 @@ impl Symbols {
     }
 }
 
+impl Symbols {
+    /// The functions that a call is in, innermost first: several where calls are inlined.
+    /// Each with its file and line, if the program says them; none if it says no name.
+    pub fn functions(&mut self, (path, offset): &Call) -> Vec<(String, Option<String>)> {
+        let module = self.module(path).as_ref();
+        let callers = module.map_or_else(Vec::new, |module| module.callers(*offset));
+        let named = callers
+            .into_iter()
+            .map(|caller| (caller.function, caller.line));
+        named.collect()
+    }
+
+    fn module(&mut self, path: &Path) -> &Option<Module> {
+        self.0
+            .entry(path.into())
+            .or_insert_with(|| Module::load(path))
+    }
+}
+
 impl Module {
     fn load(path: &Path) -> Option<Self> {
         let bytes = fs::read(path).ok()?;
@@ -77,7 +95,12 @@ impl Module {
             })
             .collect();
         let loader = Loader::new(path).ok()?;
-        Some(Self { loader, segments })
+        let debug = debug_file(&bytes).and_then(|path| Loader::new(path).ok());
+        Some(Self {
+            loader,
+            debug,
+            segments,
+        })
     }
 
     /// The functions that call there, innermost first: several where calls are
@@ -114,13 +137,25 @@ impl Module {
             }
         }
         if callers.is_empty() {
+            let symbol = self.loader.find_symbol(probe);
+            let symbol = symbol.or_else(|| self.debug.as_ref()?.find_symbol(probe));
             callers.push(Caller {
-                function: demangle(self.loader.find_symbol(probe)?),
+                function: demangle(symbol?),
                 line: None,
             });
         }
         Some(callers)
     }
+}
+
+/// The file that has the symbols which were stripped from another, where it is installed.
+fn debug_file(bytes: &[u8]) -> Option<PathBuf> {
+    let file = object::File::parse(bytes).ok()?;
+    let id = file.build_id().ok()??;
+    let (first, rest) = id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
+    Some(PathBuf::from(path)).filter(|path| path.is_file())
 }
 
 /// A name as written in the source. The name of a C function is that already,
@@ -136,7 +171,8 @@ fn demangle(name: &str) -> String {
 /// Whether a function acquires a lock on behalf of another: one of the standard
 /// libraries, of a class that is a lock or a guard by its name, and C functions
 /// that lock by theirs.
-fn is_wrapper(function: &str) -> bool {
+#[must_use]
+pub fn is_wrapper(function: &str) -> bool {
     let name = function.split(['(', '<']).next().unwrap_or(function);
     // A template's name is preceded by what it returns.
     let name = name.rsplit(' ').next().unwrap_or(name);

@@ -1,0 +1,42 @@
+//! Sentences for what this machine, or this user, does not permit.
+
+use locklab_host::error::Error;
+use std::fs;
+use std::io;
+
+/// The rights that recording by the kernel needs.
+pub(crate) const RIGHTS: &str = "recording by the kernel's events needs root, or CAP_PERFMON with \
+     tracefs readable (or kernel.perf_event_paranoid -1)";
+
+pub(crate) fn no_tracepoint(name: &str) -> Error {
+    let needs = match name.split('/').next() {
+        Some("lock") => "Linux 5.19 or later, with CONFIG_FTRACE",
+        Some("syscalls") => "CONFIG_FTRACE_SYSCALLS",
+        _ => "CONFIG_FTRACE",
+    };
+    Error::Failed(format!(
+        "this kernel has no tracepoint {}; it needs {needs}",
+        name.replace('/', ":")
+    ))
+}
+
+/// Why the kernel does not open an event.
+pub(crate) fn not_opened(what: &str, why: &io::Error) -> Error {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let paranoid = paranoid.as_deref().map_or("unknown", str::trim);
+    Error::Failed(match why.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => format!(
+            "the kernel does not let this user record {what} (kernel.perf_event_paranoid is \
+             {paranoid}): {RIGHTS}"
+        ),
+        Some(libc::EMFILE | libc::ENFILE) => format!(
+            "{what} has too many threads for the open files of a process; record its cgroup with \
+             --cgroup, or raise 'ulimit -n'"
+        ),
+        Some(libc::ESRCH) => format!("{what} has ended before it could be recorded"),
+        Some(libc::ENOSYS) => "this kernel has no perf_event_open; it needs CONFIG_PERF_EVENTS, \
+             and a container that permits the call"
+            .into(),
+        _ => format!("the kernel does not record {what}: {why}"),
+    })
+}

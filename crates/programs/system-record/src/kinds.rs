@@ -1,0 +1,74 @@
+//! The events that are asked of the kernel, and what each carries.
+//!
+//! Must never know of a program or a lock.
+
+/// An event that the kernel is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum EventKind {
+    /// Mappings, names, ends and context switches of threads. It owns the buffer.
+    Threads,
+    /// A futex call that waits begins; it carries the top of the stack.
+    FutexWait,
+    /// A futex call that wakes begins.
+    FutexWake,
+    /// A futex call ends.
+    FutexEnd,
+    /// A thread has had a CPU for [`SAMPLE`](EventKind::SAMPLE) more; it carries the top of
+    /// the stack if it was in the program then.
+    Sampled,
+    /// A thread is woken; the waker is the current one.
+    Waking,
+    /// A wait for a lock of the kernel begins; it carries the kernel's calls.
+    ContentionBegin,
+    /// And ends.
+    ContentionEnd,
+}
+
+/// The operations of futex that wait, with and without the bits for private addresses and
+/// for the realtime clock.
+const WAITS: [u32; 16] = [
+    0, 128, 9, 137, 265, 393, 6, 134, 13, 141, 269, 397, 11, 139, 267, 395,
+];
+/// Those that wake.
+const WAKES: [u32; 14] = [1, 129, 10, 138, 5, 133, 3, 131, 4, 132, 7, 135, 12, 140];
+
+impl EventKind {
+    /// Nanoseconds of CPU time between samples of a thread; not in step with timers.
+    pub(crate) const SAMPLE: u64 = 1_009_000;
+    /// Those of a program's waits.
+    pub(crate) const SYSTEM: [Self; 5] = [
+        Self::FutexWait,
+        Self::FutexWake,
+        Self::FutexEnd,
+        Self::Waking,
+        Self::Sampled,
+    ];
+    /// Those of waits for the kernel's locks.
+    pub(crate) const KERNEL: [Self; 2] = [Self::ContentionBegin, Self::ContentionEnd];
+
+    /// The name of its tracepoint.
+    pub(crate) fn tracepoint(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Threads | Self::Sampled => return None,
+            Self::FutexWait | Self::FutexWake => "syscalls/sys_enter_futex",
+            Self::FutexEnd => "syscalls/sys_exit_futex",
+            // sched_wakeup may be told by another CPU than the waker's.
+            Self::Waking => "sched/sched_waking",
+            Self::ContentionBegin => "lock/contention_begin",
+            Self::ContentionEnd => "lock/contention_end",
+        })
+    }
+
+    /// What the kernel shall leave out, in its language.
+    pub(crate) fn filter(self) -> Option<String> {
+        let one_of = |numbers: &[u32]| {
+            let tests: Vec<String> = numbers.iter().map(|op| format!("op=={op}")).collect();
+            tests.join("||")
+        };
+        match self {
+            Self::FutexWait => Some(one_of(&WAITS)),
+            Self::FutexWake => Some(one_of(&WAKES)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What the kernel sees of a program's locks, whatever language they are written in.
+//!
+//! A program waits for a lock in the kernel, and another wakes it there. So the kernel's
+//! events (futex calls, context switches, wake-ups) show who waited, for how long, and what
+//! the others did meanwhile; the stack of calls shows for which lock. The waits for the
+//! kernel's own locks come the same way.
+//!
+//! [`Target`] says whose events, [`SystemRecording`] records them into a file, and
+//! [`SystemRecorded`] says what is in the file. What is not in the kernel (spinning, locks
+//! of goroutines) is not seen, and the report must never pretend otherwise.
+
+mod acquire;
+mod addresses;
+mod bound;
+mod collect;
+mod fault;
+mod kernel_symbols;
+mod kernel_waits;
+mod kinds;
+mod lock_names;
+mod open;
+mod raw;
+mod record;
+mod recording;
+mod report;
+mod start;
+mod target;
+mod tracepoints;
+mod unwind;
+mod waits;
+
+pub use bound::Interval;
+pub use lock_names::{Identity, Kind, TABLE};
+pub use record::{ReadyForSystem, SystemRecording};
+pub use recording::{Events, Source, is_system_recording};
+pub use report::SystemRecorded;
+pub use target::Target;

@@ -1,0 +1,281 @@
+//! Records a target by the kernel's events, into a file.
+
+use crate::acquire::{Before, events};
+use crate::addresses::mapped_now;
+use crate::collect::{Until, Why, collect};
+use crate::kinds::EventKind;
+use crate::open::{Open, Scope, cpus};
+use crate::raw;
+use crate::recording::{Head, Source, Stopped, is_system_recording};
+use crate::report::SystemRecorded;
+use crate::start::Waiting;
+use crate::target::{Target, cgroup, processes, threads};
+use locklab_host::clock;
+use locklab_host::cpu_use::CpuUse;
+use locklab_host::environment::Environment;
+use locklab_host::error::Error;
+use locklab_preload_run::{exit_number, signals};
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What to record, and into which file.
+#[derive(Clone, Debug)]
+pub struct SystemRecording {
+    /// The file for the recording.
+    pub file: PathBuf,
+    /// A program's waits, or those for the kernel's locks.
+    pub source: Source,
+    /// Whose.
+    pub target: Target,
+    /// For how long; [`None`] until a program ends.
+    pub seconds: Option<f64>,
+    /// The most room that the kernel's records may take meanwhile, in units of 2^20 bytes.
+    pub megabytes: u32,
+}
+
+/// A recording that can begin.
+#[derive(Debug)]
+pub struct ReadyForSystem(SystemRecording);
+
+/// Seconds for which a process that runs is recorded, where nobody says it.
+const SECONDS: f64 = 5.0;
+
+impl SystemRecording {
+    /// Checks what can be checked before anything runs.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the file is there and no recording, or the time or the room is
+    /// none, or there is no such target.
+    pub fn ready(self) -> Result<ReadyForSystem, Error> {
+        if matches!(&self.target, Target::Command(words) if words.is_empty()) {
+            return Err(Error::Usage("name a program to record, after --".into()));
+        }
+        if self.megabytes == 0 {
+            return Err(Error::Usage(
+                "--megabytes 0 leaves no room to record".into(),
+            ));
+        }
+        if self.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {
+            return Err(Error::Usage("--seconds must be more than 0".into()));
+        }
+        check_file(&self.file)?;
+        Ok(ReadyForSystem(self))
+    }
+}
+
+/// Refuses to write over what is no recording of this kind.
+fn check_file(path: &Path) -> Result<(), Error> {
+    let Ok(mut file) = File::open(path) else {
+        return Ok(());
+    };
+    let mut start = Vec::new();
+    let regular = file.metadata().is_ok_and(|data| data.is_file());
+    let read = file.by_ref().take(64).read_to_end(&mut start);
+    match regular
+        && read.is_ok()
+        && (start.is_empty() || is_system_recording(&start) || start.starts_with(b"locktrac"))
+    {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "{} is there and is no recording; name another file",
+            path.display()
+        ))),
+    }
+}
+
+/// What runs while it is recorded.
+enum Running {
+    Child(Child),
+    Other(u32),
+    Cgroup,
+}
+
+impl ReadyForSystem {
+    /// What would be done, in a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let recording = &self.0;
+        let what = match recording.source {
+            Source::System => "futex calls, context switches and wake-ups",
+            Source::Kernel => "waits for the kernel's locks",
+        };
+        format!(
+            "would record the {what} of '{}' into {}",
+            recording.target.name(),
+            recording.file.display()
+        )
+    }
+
+    /// Records. With `quiet_output` the program's standard output goes to standard error.
+    /// Returns the program's exit status as a shell gives it (0 for what runs on), and what
+    /// was recorded.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the kernel does not permit it, the target does not start or is
+    /// not there, or the file cannot be written.
+    pub fn run(self, quiet_output: bool) -> Result<(u8, SystemRecorded), Error> {
+        let recording = self.0;
+        let failed =
+            |what: &Path, why: std::io::Error| Error::Failed(format!("{}: {why}", what.display()));
+        let name = recording.target.name();
+        let kinds = match recording.source {
+            Source::System => &EventKind::SYSTEM[..],
+            Source::Kernel => &EventKind::KERNEL[..],
+        };
+        let mut before = Before::default();
+        let from;
+        let mut file = File::create(&recording.file).map_err(|e| failed(&recording.file, e))?;
+        // Beside the file, where the user expects room; it has no name.
+        let folder = std::path::absolute(&recording.file);
+        let folder = folder.as_deref().ok().and_then(Path::parent);
+        let mut spool = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
+            .map_err(|e| failed(&recording.file, e))?;
+        let (mut open, running) = match &recording.target {
+            Target::Command(words) => {
+                signals::listen();
+                let program = Path::new(&words[0]);
+                let start = |e| Error::Failed(format!("{} does not start: {e}", program.display()));
+                let waiting = Waiting::fork(words, quiet_output).map_err(start)?;
+                let scope = match recording.source {
+                    Source::System => Scope::Starting(waiting.process),
+                    Source::Kernel => Scope::Machine,
+                };
+                let mut open = match Open::new(&scope, kinds, &name) {
+                    Ok(open) => open,
+                    Err(e) => {
+                        waiting.cancel();
+                        let _ = fs::remove_file(&recording.file);
+                        return Err(e);
+                    }
+                };
+                from = clock::now();
+                if recording.source == Source::Kernel {
+                    open.enable().map_err(start)?;
+                }
+                let child = waiting.begin().map_err(|e| {
+                    let _ = fs::remove_file(&recording.file);
+                    start(e)
+                })?;
+                (open, Running::Child(child))
+            }
+            Target::Process(process) => {
+                let tasks = threads(*process)?;
+                before = known(&[*process]);
+                let scope = match recording.source {
+                    Source::System => Scope::Threads(&tasks),
+                    Source::Kernel => Scope::Machine,
+                };
+                let mut open = Open::new(&scope, kinds, &name)?;
+                from = clock::now();
+                open.enable().map_err(|e| failed(&recording.file, e))?;
+                (open, Running::Other(*process))
+            }
+            Target::Cgroup(path) => {
+                let (path, folder) = cgroup(path)?;
+                before = known(&processes(&path));
+                let mut open = Open::new(&Scope::Cgroup(&folder), kinds, &name)?;
+                from = clock::now();
+                open.enable().map_err(|e| failed(&recording.file, e))?;
+                (open, Running::Cgroup)
+            }
+        };
+        let seconds = match running {
+            Running::Child(_) => recording.seconds,
+            _ => Some(recording.seconds.unwrap_or(SECONDS)),
+        };
+        let used = CpuUse::now();
+        let until = Until {
+            ended: &AtomicBool::new(false),
+            deadline: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)),
+            bytes: u64::from(recording.megabytes) << 20,
+        };
+        let (collected, status, to) = std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| {
+                let why = collect(&mut open, &spool, &until);
+                (why, clock::now())
+            });
+            let status = match running {
+                Running::Child(child) => signals::wait(child).map_or(1, exit_number),
+                Running::Other(process) => {
+                    watch(process, || collecting.is_finished());
+                    0
+                }
+                Running::Cgroup => {
+                    while !collecting.is_finished() {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    0
+                }
+            };
+            let now = clock::now();
+            // Release pairs with the Acquire of who collects.
+            until.ended.store(true, Ordering::Release);
+            let (why, then) = collecting
+                .join()
+                .unwrap_or_else(|_| (Err(std::io::Error::other("it ended early")), now));
+            (why, status, then.min(now))
+        });
+        let after = CpuUse::now();
+        // What was recorded until the disk was full is kept.
+        let why = collected.unwrap_or(Why::Full);
+        let mut bytes = Vec::new();
+        spool
+            .rewind()
+            .and_then(|()| spool.read_to_end(&mut bytes))
+            .map_err(|e| failed(&recording.file, e))?;
+        let records = raw::read(&bytes, &open.kinds);
+        drop(bytes);
+        let machine = Environment::read().name();
+        let mut head = Head::new(recording.source, &name, &machine, cpus().len());
+        head.length = to.saturating_sub(from);
+        // Of what it did not start the time is not known, so neither is that of others.
+        if let (Target::Command(_), Some(before), Some(after)) = (&recording.target, used, after) {
+            head.others = Some(before.cpus_until(&after).1);
+        }
+        head.stopped = match why {
+            Why::Told => Stopped::Program,
+            Why::Deadline => Stopped::Seconds,
+            Why::Full => Stopped::Full,
+        };
+        let events = events(records, before, head, from);
+        events
+            .write(&mut file)
+            .map_err(|e| failed(&recording.file, e))?;
+        Ok((status, SystemRecorded::of(events, &recording.file)))
+    }
+}
+
+/// What is mapped in processes that run, and what their threads are called.
+fn known(numbers: &[u32]) -> Before {
+    let mut before = Before::default();
+    for &process in numbers {
+        let mapped = mapped_now(process).into_iter();
+        before
+            .mapped
+            .extend(mapped.map(|mapping| (process, mapping)));
+        for task in threads(process).unwrap_or_default() {
+            let name = fs::read_to_string(format!("/proc/{process}/task/{task}/comm"));
+            let name = name.unwrap_or_default().trim().to_owned();
+            before.threads.push((task, process, name));
+        }
+    }
+    before
+}
+
+/// Waits until a process ends, or the recording does.
+fn watch(process: u32, over: impl Fn() -> bool) {
+    let state = format!("/proc/{process}/stat");
+    let runs = || {
+        let text = fs::read_to_string(&state).unwrap_or_default();
+        // Behind the name, which may have spaces and brackets.
+        text.rsplit_once(") ")
+            .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    while !over() && runs() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

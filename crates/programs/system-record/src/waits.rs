@@ -1,0 +1,532 @@
+//! Who waited for which lock, and what was done meanwhile, by a program's futex calls,
+//! context switches and wake-ups.
+//!
+//! The kernel does not see who holds a lock. Who wakes a waiter has just released the lock,
+//! so that thread is taken for the holder, back to when it took the lock itself at the
+//! earliest that the events permit. Must never count a wait that no stack tells as a lock's.
+
+use crate::bound::{WINDOWS, Window};
+use crate::lock_names::{Identity, Kind, plain, told, wraps};
+use crate::recording::{Event, Events, Happened};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a wait for a lock consisted of, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// The holder had a CPU.
+    pub(crate) working: u64,
+    /// The holder had to wait for a CPU.
+    pub(crate) preempted: u64,
+    /// The holder slept, or waited for something else.
+    pub(crate) asleep: u64,
+    /// Others had the lock before the one that woke this thread.
+    pub(crate) in_line: u64,
+    /// Woken, and not yet on a CPU.
+    pub(crate) waking: u64,
+    /// Who held the lock is not known; with the way into the kernel and back.
+    pub(crate) unknown: u64,
+}
+
+impl Parts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.working += other.working;
+        self.preempted += other.preempted;
+        self.asleep += other.asleep;
+        self.in_line += other.in_line;
+        self.waking += other.waking;
+        self.unknown += other.unknown;
+    }
+
+    pub(crate) fn sum(&self) -> u64 {
+        self.working + self.preempted + self.asleep + self.in_line + self.waking + self.unknown
+    }
+}
+
+/// How often and for how long a lock was waited for, or at a call site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) waits: u64,
+    pub(crate) waited: u64,
+    pub(crate) longest: u64,
+    pub(crate) parts: Parts,
+}
+
+/// A lock and its waiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) family: &'static str,
+    pub(crate) process: u32,
+    /// Where its waiters wait, if that is one place.
+    pub(crate) address: Option<u64>,
+    pub(crate) all: Use,
+    /// By the name of the place that takes it.
+    pub(crate) sites: BTreeMap<String, Use>,
+}
+
+/// What a recording says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    /// The most waited for first.
+    pub(crate) locks: Vec<Lock>,
+    /// Time in which threads had work: they ran, could have run, or waited for a lock.
+    pub(crate) busy: u64,
+    /// On a CPU, of that.
+    pub(crate) ran: u64,
+    /// Ready to run, without a CPU.
+    pub(crate) ready: u64,
+    /// Waiting for locks.
+    pub(crate) waited: u64,
+    /// Waking those that did.
+    pub(crate) woke: u64,
+    /// On a CPU in functions that wait for locks, by samples.
+    pub(crate) spun: u64,
+    /// Waiting for conditions, barriers, and parked; and what no stack tells.
+    pub(crate) conditions: u64,
+    pub(crate) barriers: u64,
+    pub(crate) parked: u64,
+    pub(crate) untold: u64,
+    /// Asleep, or waiting for input and output.
+    pub(crate) asleep: u64,
+    /// Futex calls that waited; of these, with a stack that ends early, and without a name.
+    pub(crate) calls: u64,
+    pub(crate) early: u64,
+    pub(crate) unnamed: u64,
+    pub(crate) threads: usize,
+    pub(crate) windows: Vec<Window>,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Runs,
+    /// It could run.
+    Ready,
+    Asleep,
+    /// It waits for a lock; the number of the wait.
+    Waits(usize),
+    /// In a futex call for something else.
+    Idle(Option<Kind>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from: u64,
+    to: u64,
+    state: State,
+}
+
+/// A wait for a lock while the recording is read.
+struct Wait {
+    lock: usize,
+    site: usize,
+    thread: usize,
+    from: u64,
+    to: u64,
+    woken: Option<(u64, usize)>,
+    came: Option<u64>,
+}
+
+struct Running {
+    state: State,
+    since: u64,
+    spans: Vec<Span>,
+    /// Since when it wakes others, and whether one of them waited for a lock.
+    wakes: Option<(u64, bool)>,
+    /// When it woke a waiter of which lock.
+    released: Vec<(u64, usize)>,
+    ended: bool,
+    seen: bool,
+}
+
+/// What is known of a stack.
+#[derive(Clone)]
+struct Place {
+    kind: Option<Kind>,
+    /// For a lock: family, identity, number of the site.
+    lock: Option<(&'static str, Identity, usize)>,
+    /// It ends before a caller that is no part of locking.
+    early: bool,
+}
+
+struct Reading<'e> {
+    events: &'e Events,
+    threads: Vec<Running>,
+    waits: Vec<Wait>,
+    locks: Vec<Lock>,
+    numbers: HashMap<(u32, Option<u64>, usize), usize>,
+    sites: Vec<String>,
+    places: Vec<Place>,
+    /// On a CPU, and yet not at work: waking, or spinning.
+    woke: Vec<Span>,
+    spun: Vec<Span>,
+    found: Waits,
+}
+
+/// Reads a recording of a program.
+pub(crate) fn waits(events: &Events) -> Waits {
+    let mut reading = Reading {
+        events,
+        threads: events.threads.iter().map(|_| Running::new()).collect(),
+        waits: Vec::new(),
+        locks: Vec::new(),
+        numbers: HashMap::new(),
+        sites: Vec::new(),
+        places: Vec::new(),
+        woke: Vec::new(),
+        spun: Vec::new(),
+        found: Waits::default(),
+    };
+    reading.places();
+    for event in &events.events {
+        reading.add(event);
+    }
+    reading.end()
+}
+
+impl Running {
+    fn new() -> Self {
+        Self {
+            state: State::Runs,
+            since: 0,
+            spans: Vec::new(),
+            wakes: None,
+            released: Vec::new(),
+            ended: false,
+            seen: false,
+        }
+    }
+
+    fn becomes(&mut self, state: State, at: u64) {
+        if at > self.since {
+            self.spans.push(Span {
+                from: self.since,
+                to: at,
+                state: self.state,
+            });
+        }
+        (self.state, self.since) = (state, at);
+    }
+}
+
+impl Reading<'_> {
+    /// What each stack says.
+    fn places(&mut self) {
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        for (number, calls) in self.events.stacks.iter().enumerate() {
+            let calls_of = || self.events.calls(number as u32);
+            let told = told(calls_of().map(|function| function.0.as_str()));
+            let mut early = false;
+            let lock = told.filter(|told| told.kind == Kind::Lock).map(|told| {
+                let callers = calls_of().skip(told.depth);
+                let taker = callers.clone().find(|function| !wraps(&function.0));
+                early = taker.is_none() && !calls.1;
+                let taker = taker
+                    .or_else(|| callers.last())
+                    .or_else(|| calls_of().last());
+                let name = taker.map_or_else(
+                    || "(place unknown)".into(),
+                    |function| {
+                        let line = function
+                            .1
+                            .as_ref()
+                            .map_or_else(String::new, |line| format!(" {line}"));
+                        format!("{}{line} ({})", short(&function.0), function.2)
+                    },
+                );
+                let next = numbers.len();
+                let site = *numbers.entry(name.clone()).or_insert_with(|| {
+                    self.sites.push(name);
+                    next
+                });
+                (told.family, told.identity, site)
+            });
+            self.places.push(Place {
+                kind: told.map(|told| told.kind),
+                lock,
+                early: early || told.is_none() && !calls.1,
+            });
+        }
+    }
+
+    fn lock(
+        &mut self,
+        process: u32,
+        address: u64,
+        (family, identity, site): (&'static str, Identity, usize),
+    ) -> usize {
+        let key = match identity {
+            Identity::Address => (process, Some(address), usize::MAX),
+            Identity::Site => (process, None, site),
+        };
+        let next = self.locks.len();
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.locks.push(Lock {
+                family,
+                process,
+                address: key.1,
+                all: Use::default(),
+                sites: BTreeMap::new(),
+            });
+            next
+        })
+    }
+
+    fn add(&mut self, Event(at, thread, happened): &Event) {
+        let (at, number) = (*at, *thread as usize);
+        let running = &mut self.threads[number];
+        if !running.seen {
+            running.seen = true;
+            match happened {
+                // It had no CPU before, and why is not known.
+                Happened::Came => running.state = State::Asleep,
+                Happened::Begun => (running.state, running.since) = (State::Ready, at),
+                _ => {}
+            }
+        }
+        match *happened {
+            // A program that replaces its own image has a CPU all the while.
+            Happened::Begun => {}
+            Happened::Ended => {
+                running.becomes(State::Asleep, at);
+                running.ended = true;
+            }
+            Happened::Came => match running.state {
+                State::Waits(wait) => {
+                    self.waits[wait].came = Some(at);
+                }
+                State::Idle(_) => {}
+                _ => running.becomes(State::Runs, at),
+            },
+            Happened::Left if running.state == State::Runs => running.becomes(State::Asleep, at),
+            Happened::Preempted if running.state == State::Runs => {
+                running.becomes(State::Ready, at)
+            }
+            Happened::Left | Happened::Preempted => {}
+            Happened::Waits(address, stack) => self.begins(number, at, address, stack),
+            Happened::Sampled(stands_for, stack) => {
+                let place = &self.places[stack as usize];
+                if place.lock.is_some() && running.state == State::Runs {
+                    self.spun.push(Span {
+                        from: at.saturating_sub(stands_for),
+                        to: at,
+                        state: State::Runs,
+                    });
+                }
+            }
+            Happened::Wakes(_) => running.wakes = Some((at, false)),
+            Happened::FutexEnded(_) => {
+                if let Some((since, wanted)) = running.wakes.take() {
+                    if wanted {
+                        self.woke.push(Span {
+                            from: since,
+                            to: at,
+                            state: State::Runs,
+                        });
+                    }
+                    return;
+                }
+                if let State::Waits(wait) = running.state {
+                    self.waits[wait].to = at;
+                }
+                if matches!(running.state, State::Waits(_) | State::Idle(_)) {
+                    running.becomes(State::Runs, at);
+                }
+            }
+            Happened::Wakened(other) => self.wakens(number, other as usize, at),
+            Happened::Contended(..) | Happened::Uncontended(..) => {}
+        }
+    }
+
+    fn begins(&mut self, number: usize, at: u64, address: u64, stack: u32) {
+        let place = self.places[stack as usize].clone();
+        self.found.calls += 1;
+        self.found.early += u64::from(place.early);
+        self.found.unnamed += u64::from(place.kind.is_none());
+        let state = match place.lock {
+            Some(lock) => {
+                let process = self.events.threads[number].process;
+                let site = lock.2;
+                let lock = self.lock(process, address, lock);
+                self.waits.push(Wait {
+                    lock,
+                    site,
+                    thread: number,
+                    from: at,
+                    to: u64::MAX,
+                    woken: None,
+                    came: None,
+                });
+                State::Waits(self.waits.len() - 1)
+            }
+            None => State::Idle(place.kind),
+        };
+        self.threads[number].becomes(state, at);
+    }
+
+    fn wakens(&mut self, waker: usize, other: usize, at: u64) {
+        match self.threads[other].state {
+            State::Waits(wait) => {
+                self.waits[wait].woken = Some((at, waker));
+                let lock = self.waits[wait].lock;
+                let waker = &mut self.threads[waker];
+                waker.released.push((at, lock));
+                if let Some((_, wanted)) = &mut waker.wakes {
+                    *wanted = true;
+                }
+            }
+            State::Asleep => {
+                let other = &mut self.threads[other];
+                if !other.ended && other.seen {
+                    other.becomes(State::Ready, at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(mut self) -> Waits {
+        let length = self.events.head.length;
+        let last = self.events.events.last().map_or(0, |event| event.0);
+        // Of a file that is cut off only the first part is known.
+        let end = if self.events.cut {
+            last
+        } else {
+            length.max(last)
+        };
+        for running in &mut self.threads {
+            if running.seen && !running.ended {
+                running.becomes(State::Asleep, end);
+            }
+        }
+        for wait in &mut self.waits {
+            wait.to = wait.to.min(end);
+        }
+        self.count(end);
+        for number in 0..self.waits.len() {
+            let parts = self.parts(number);
+            let wait = &self.waits[number];
+            let waited = wait.to.saturating_sub(wait.from);
+            let lock = &mut self.locks[wait.lock];
+            let site = lock.sites.entry(self.sites[wait.site].clone()).or_default();
+            for used in [&mut lock.all, site] {
+                used.waits += 1;
+                used.waited += waited;
+                used.longest = used.longest.max(waited);
+                used.parts.add(&parts);
+            }
+        }
+        self.found.locks = self.locks;
+        self.found.locks.sort_by(|a, b| {
+            let key = |lock: &Lock| (lock.process, lock.address);
+            b.all.waited.cmp(&a.all.waited).then(key(a).cmp(&key(b)))
+        });
+        self.found
+    }
+
+    /// Adds up what threads did, in all and in each window.
+    fn count(&mut self, end: u64) {
+        let mut windows = vec![(0, 0); WINDOWS];
+        let found = &mut self.found;
+        let mut add = |span: &Span, lost: bool, busy: bool| {
+            let width = (end / WINDOWS as u64).max(1);
+            let mut from = span.from;
+            while from < span.to {
+                let window = ((from / width) as usize).min(WINDOWS - 1);
+                let until = match window + 1 == WINDOWS {
+                    true => span.to,
+                    false => span.to.min((window as u64 + 1) * width),
+                };
+                windows[window].0 += if lost { until - from } else { 0 };
+                windows[window].1 += if busy { until - from } else { 0 };
+                from = until;
+            }
+        };
+        for running in self.threads.iter().filter(|running| running.seen) {
+            found.threads += 1;
+            for span in &running.spans {
+                let length = span.to - span.from;
+                let (lost, busy) = match span.state {
+                    State::Runs => (false, true),
+                    State::Ready => (false, true),
+                    State::Waits(_) => (true, true),
+                    State::Asleep | State::Idle(_) => (false, false),
+                };
+                add(span, lost, busy);
+                found.busy += if busy { length } else { 0 };
+                *match span.state {
+                    State::Runs => &mut found.ran,
+                    State::Ready => &mut found.ready,
+                    State::Waits(_) => &mut found.waited,
+                    State::Asleep => &mut found.asleep,
+                    State::Idle(Some(Kind::Condition)) => &mut found.conditions,
+                    State::Idle(Some(Kind::Barrier)) => &mut found.barriers,
+                    State::Idle(Some(Kind::Park)) => &mut found.parked,
+                    State::Idle(_) => &mut found.untold,
+                } += length;
+            }
+        }
+        // They ran meanwhile, so that it is in the time with work already.
+        for span in &self.woke {
+            add(span, true, false);
+            found.woke += span.to - span.from;
+        }
+        for span in &self.spun {
+            add(span, true, false);
+            found.spun += span.to - span.from;
+        }
+        found.windows = windows;
+    }
+
+    /// What a wait consisted of.
+    fn parts(&self, number: usize) -> Parts {
+        let wait = &self.waits[number];
+        let mut parts = Parts::default();
+        let all = wait.to.saturating_sub(wait.from);
+        let Some((woken, holder)) = wait
+            .woken
+            .filter(|(at, _)| (wait.from..=wait.to).contains(at))
+        else {
+            parts.unknown = all;
+            return parts;
+        };
+        parts.waking = wait.came.unwrap_or(wait.to).clamp(woken, wait.to) - woken;
+        let holder = &self.threads[holder];
+        // Its hold is later than its last release of this lock.
+        let released = &holder.released;
+        let behind = released.partition_point(|(at, _)| *at < woken);
+        let earlier = released[..behind]
+            .iter()
+            .rev()
+            .find(|(_, lock)| *lock == wait.lock);
+        let mut since = earlier.map_or(0, |(at, _)| *at).max(wait.from);
+        let first = holder.spans.partition_point(|span| span.to <= since);
+        let spans = &holder.spans[first..];
+        let within = spans.iter().take_while(|span| span.from < woken);
+        // And than its own wait for it.
+        for span in within.clone() {
+            if let State::Waits(other) = span.state
+                && self.waits[other].lock == wait.lock
+                && self.waits[other].thread != wait.thread
+            {
+                since = since.max(span.to.min(woken));
+            }
+        }
+        parts.in_line = since - wait.from;
+        for span in within {
+            let length = span.to.min(woken).saturating_sub(span.from.max(since));
+            *match span.state {
+                State::Runs => &mut parts.working,
+                State::Ready => &mut parts.preempted,
+                State::Asleep | State::Waits(_) | State::Idle(_) => &mut parts.asleep,
+            } += length;
+        }
+        let known = parts.sum();
+        parts.unknown = all.saturating_sub(known);
+        parts
+    }
+}
+
+/// A function's name without its arguments, and no longer than a line.
+fn short(function: &str) -> String {
+    plain(function).chars().take(60).collect()
+}
