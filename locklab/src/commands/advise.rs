@@ -20,6 +20,7 @@ use locklab_lab::workload::Threads;
 use locklab_preload_run::Symbols;
 use locklab_replay::{Fault, Limits, Program, Site};
 use locklab_sim::Machine;
+use locklab_system_record::{SystemRecorded, is_system_recording};
 use locklab_trace::{Info, Trace, calls};
 use recordings::{Recordings, failed};
 use serde_json::Value;
@@ -78,6 +79,13 @@ const NOTHING: f64 = 0.002;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     args.files.check()?;
+    if is_system_recording(&args.file) {
+        // There is nothing to simulate: holds are not in it.
+        let document = SystemRecorded::read(&args.file)?.document();
+        let code = show(&document, common)?;
+        args.files.write(&document, &[])?;
+        return Ok(code);
+    }
     let on = args.on.iter().map(|name| named(name));
     let on: Vec<Machine> = on.collect::<Result<_, _>>()?;
     let locks = args.locks.iter().map(|name| {

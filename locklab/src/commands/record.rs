@@ -11,9 +11,12 @@ use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_native::round_trip;
 use locklab_preload_run::{FromPerf, Recorded, Recording};
+use locklab_system_record::{SystemRecorded, is_system_recording};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+mod system;
 
 /// `locklab record`.
 #[derive(Debug, Args)]
@@ -32,8 +35,21 @@ pub struct RecordArgs {
     /// kernel's lock tracepoints, instead of running a program
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["seconds", "megabytes", "command"])]
     pub from_perf: Option<PathBuf>,
+    /// Record by the kernel's events, whatever language the program is written in
+    /// [default: for a program that takes no lock of pthread]
+    #[arg(long, conflicts_with_all = ["from_perf", "kernel"])]
+    pub system: bool,
+    /// Record the waits for the kernel's own locks, on the whole machine
+    #[arg(long, conflicts_with = "from_perf")]
+    pub kernel: bool,
+    /// Record a process that runs, for 5 seconds or --seconds, by the kernel's events
+    #[arg(long, value_name = "PID", conflicts_with_all = ["from_perf", "cgroup", "command"])]
+    pub pid: Option<u32>,
+    /// Record what runs in a control group, such as that of a container, like --pid
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["from_perf", "command"])]
+    pub cgroup: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required_unless_present = "from_perf", value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["from_perf", "pid", "cgroup"], value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
 }
 
@@ -52,6 +68,9 @@ pub struct TraceArgs {
 pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
     if let Some(text) = &args.from_perf {
         return from_perf(text, args, common);
+    }
+    if let Some(recording) = system::asked(args) {
+        return system::record(recording, common);
     }
     let ready = Recording {
         file: args.output.clone(),
@@ -105,6 +124,9 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
 pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
         return print(&format!("would read {}\n", args.file.display()));
+    }
+    if is_system_recording(&args.file) {
+        return system::show(&SystemRecorded::read(&args.file)?, common);
     }
     let recorded = Recorded::read(&args.file)?;
     match common.json {

@@ -69,6 +69,13 @@ pub(crate) fn cpus() -> Vec<usize> {
     }
 }
 
+/// Whether this user may record by the kernel's events.
+#[must_use]
+pub fn is_permitted() -> bool {
+    let own = [std::process::id()];
+    Open::new(&Scope::Threads(&own), &EventKind::SYSTEM, "this program").is_ok()
+}
+
 impl Open {
     /// Opens the events of `kinds`, disabled.
     ///

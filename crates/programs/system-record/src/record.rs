@@ -6,7 +6,7 @@ use crate::collect::{Until, Why, collect};
 use crate::kinds::EventKind;
 use crate::open::{Open, Scope, cpus};
 use crate::raw;
-use crate::recording::{Head, Source, Stopped, is_system_recording};
+use crate::recording::{Head, Source, Stopped, is_start};
 use crate::report::SystemRecorded;
 use crate::start::Waiting;
 use crate::target::{Target, cgroup, processes, threads};
@@ -15,7 +15,7 @@ use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_preload_run::{exit_number, signals};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -77,7 +77,7 @@ fn check_file(path: &Path) -> Result<(), Error> {
     let read = file.by_ref().take(64).read_to_end(&mut start);
     match regular
         && read.is_ok()
-        && (start.is_empty() || is_system_recording(&start) || start.starts_with(b"locktrac"))
+        && (start.is_empty() || is_start(&start) || start.starts_with(b"locktrac"))
     {
         true => Ok(()),
         false => Err(Error::Usage(format!(
@@ -118,6 +118,24 @@ impl ReadyForSystem {
     /// [`Error::Failed`] if the kernel does not permit it, the target does not start or is
     /// not there, or the file cannot be written.
     pub fn run(self, quiet_output: bool) -> Result<(u8, SystemRecorded), Error> {
+        let path = self.0.file.clone();
+        let was_there = path.exists();
+        // What cannot be written is found before the program starts.
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let file = file.map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
+        let recorded = self.record(&file, quiet_output);
+        if recorded.is_err() && !was_there {
+            // An empty file is in nobody's way.
+            let _ = fs::remove_file(&path);
+        }
+        recorded
+    }
+
+    fn record(self, file: &File, quiet_output: bool) -> Result<(u8, SystemRecorded), Error> {
         let recording = self.0;
         let failed =
             |what: &Path, why: std::io::Error| Error::Failed(format!("{}: {why}", what.display()));
@@ -128,7 +146,6 @@ impl ReadyForSystem {
         };
         let mut before = Before::default();
         let from;
-        let mut file = File::create(&recording.file).map_err(|e| failed(&recording.file, e))?;
         // Beside the file, where the user expects room; it has no name.
         let folder = std::path::absolute(&recording.file);
         let folder = folder.as_deref().ok().and_then(Path::parent);
@@ -148,7 +165,6 @@ impl ReadyForSystem {
                     Ok(open) => open,
                     Err(e) => {
                         waiting.cancel();
-                        let _ = fs::remove_file(&recording.file);
                         return Err(e);
                     }
                 };
@@ -156,10 +172,7 @@ impl ReadyForSystem {
                 if recording.source == Source::Kernel {
                     open.enable().map_err(start)?;
                 }
-                let child = waiting.begin().map_err(|e| {
-                    let _ = fs::remove_file(&recording.file);
-                    start(e)
-                })?;
+                let child = waiting.begin().map_err(start)?;
                 (open, Running::Child(child))
             }
             Target::Process(process) => {
@@ -242,8 +255,8 @@ impl ReadyForSystem {
             Why::Full => Stopped::Full,
         };
         let events = events(records, before, head, from);
-        events
-            .write(&mut file)
+        file.set_len(0)
+            .and_then(|()| events.write(file))
             .map_err(|e| failed(&recording.file, e))?;
         Ok((status, SystemRecorded::of(events, &recording.file)))
     }

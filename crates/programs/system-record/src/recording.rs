@@ -5,7 +5,9 @@
 //! must never trust a line; a file that is cut off is read up to there.
 
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufWriter, Read as _, Write};
+use std::path::Path;
 
 /// What the first line begins with.
 const START: &str = "{\"locklab\":\"system recording\"";
@@ -140,9 +142,17 @@ pub struct Events {
     pub(crate) cut: bool,
 }
 
-/// Whether bytes are the start of such a recording.
+/// Whether a file begins as such a recording does.
 #[must_use]
-pub fn is_system_recording(bytes: &[u8]) -> bool {
+pub fn is_system_recording(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        File::open(file).and_then(|file| file.take(START.len() as u64).read_to_end(&mut start));
+    read.is_ok() && is_start(&start)
+}
+
+/// Whether bytes are the start of such a recording.
+pub(crate) fn is_start(bytes: &[u8]) -> bool {
     bytes.starts_with(START.as_bytes())
 }
 
@@ -205,7 +215,7 @@ impl Events {
         let mut lines = from.lines();
         let mut next = || lines.next().and_then(Result::ok);
         let first = next().ok_or(foreign)?;
-        if !is_system_recording(first.as_bytes()) {
+        if !is_start(first.as_bytes()) {
             return Err(foreign.into());
         }
         let head: Head = match serde_json::from_str(&first) {
@@ -298,4 +308,68 @@ fn other_version(line: &str) -> String {
 fn line(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, what)?;
     out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Events {
+        Events {
+            head: Head {
+                length: 900,
+                functions: 1,
+                stacks: 1,
+                events: 2,
+                ..Head::new(Source::System, "./a b", "machine", 2)
+            },
+            threads: vec![Thread {
+                process: 1,
+                task: 2,
+                name: "a".into(),
+            }],
+            functions: vec![Function("f".into(), Some("f.c:1".into()), "a".into())],
+            stacks: vec![Calls(vec![0], true)],
+            events: vec![
+                Event(100, 0, Happened::Waits(64, 0)),
+                Event(300, 0, Happened::FutexEnded(-11)),
+            ],
+            cut: false,
+        }
+    }
+
+    fn written() -> String {
+        let mut bytes = Vec::new();
+        small().write(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(Events::read(written().as_bytes()), Ok(small()));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_or_damaged_is_read_up_to_there() {
+        let text = written();
+        for length in 0..text.len() - 1 {
+            let read = Events::read(&text.as_bytes()[..length]);
+            assert!(read.is_err() || read.is_ok_and(|read| read.cut), "{length}");
+        }
+        // An event of a thread that is not there.
+        let damaged = text.replace("[200,0,", "[200,7,");
+        let read = Events::read(damaged.as_bytes()).unwrap();
+        assert!(read.cut && read.events.len() == 1, "{read:?}");
+    }
+
+    #[test]
+    fn a_file_of_another_version_says_so() {
+        let text = written().replace("\"schema\":1", "\"schema\":9");
+        let why = Events::read(text.as_bytes()).unwrap_err();
+        assert!(
+            why.starts_with("it is a system recording of format 9"),
+            "{why}"
+        );
+        assert!(Events::read(&b"{}"[..]).is_err());
+    }
 }

@@ -137,6 +137,10 @@ impl Stacks {
 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn walk(&mut self, process: u32, stack: &Stack) -> (Vec<u64>, bool) {
+        // The kernel has followed it itself.
+        if stack.bytes.is_empty() {
+            return (stack.calls.clone(), false);
+        }
         let entry = self.processes.entry(process);
         let (unwinder, cache) = entry.or_insert_with(|| (Unwinder::new(), Cache::new()));
         let Some((place, registers, top)) = begin(&stack.registers) else {

@@ -63,6 +63,14 @@ pub(crate) struct Lock {
     pub(crate) sites: BTreeMap<String, Use>,
 }
 
+impl Lock {
+    /// The place that takes it most, by its name.
+    pub(crate) fn place(&self) -> &str {
+        let most = self.sites.iter().max_by_key(|(_, site)| site.waited);
+        most.map_or("(place unknown)", |(name, _)| name)
+    }
+}
+
 /// What a recording says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
@@ -529,4 +537,132 @@ impl Reading<'_> {
 /// A function's name without its arguments, and no longer than a line.
 fn short(function: &str) -> String {
     plain(function).chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::{Calls, Function, Head, Source, Thread};
+
+    /// Two threads, a stack that takes a lock of Rust and one that waits for a condition.
+    fn recording(events: Vec<(u64, u32, Happened)>, length: u64) -> Events {
+        let function = |name: &str| Function(name.into(), None, "program".into());
+        let thread = |task| Thread {
+            process: 1,
+            task,
+            name: String::new(),
+        };
+        Events {
+            head: Head {
+                length,
+                ..Head::new(Source::System, "program", "machine, 2 CPUs", 2)
+            },
+            threads: vec![thread(1), thread(2)],
+            functions: vec![
+                function("syscall"),
+                function("<std::sys::sync::mutex::futex::Mutex>::lock_contended"),
+                function("work"),
+                function("std::sync::Condvar::wait"),
+            ],
+            stacks: vec![Calls(vec![0, 1, 2], true), Calls(vec![0, 3, 2], true)],
+            events: events
+                .into_iter()
+                .map(|(at, thread, what)| Event(at, thread, what))
+                .collect(),
+            cut: false,
+        }
+    }
+
+    #[test]
+    fn a_wait_is_what_its_holder_did_and_the_way_to_a_cpu() {
+        use Happened::*;
+        let found = waits(&recording(
+            vec![
+                (100, 1, Waits(64, 0)),
+                (110, 1, Left),
+                (200, 0, Preempted),
+                (300, 0, Came),
+                (400, 0, Wakes(64)),
+                (410, 0, Wakened(1)),
+                (420, 0, FutexEnded(1)),
+                (450, 1, Came),
+                (460, 1, FutexEnded(0)),
+            ],
+            1000,
+        ));
+        let [lock] = &found.locks[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(lock.place(), "work (program)");
+        assert_eq!((lock.all.waits, lock.all.waited), (1, 360));
+        assert_eq!(
+            lock.all.parts,
+            Parts {
+                working: 210,
+                preempted: 100,
+                waking: 40,
+                unknown: 10,
+                ..Parts::default()
+            }
+        );
+        assert_eq!((found.busy, found.waited, found.woke), (2000, 360, 20));
+        assert_eq!(found.ready, 100);
+        let windows = found
+            .windows
+            .iter()
+            .fold((0, 0), |sum, w| (sum.0 + w.0, sum.1 + w.1));
+        assert_eq!(windows, (380, 2000));
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_condition_or_sleeps_has_no_work() {
+        use Happened::*;
+        let found = waits(&recording(
+            vec![
+                (100, 1, Waits(64, 1)),
+                (110, 1, Left),
+                (200, 0, Left),
+                (600, 0, Came),
+                (700, 0, Wakened(1)),
+                (710, 1, Came),
+                (720, 1, FutexEnded(0)),
+            ],
+            1000,
+        ));
+        assert!(found.locks.is_empty(), "{found:?}");
+        assert_eq!((found.conditions, found.asleep), (620, 400));
+        assert_eq!(found.busy, 2000 - 620 - 400);
+    }
+
+    #[test]
+    fn a_holder_that_waited_in_line_held_nothing_before() {
+        use Happened::*;
+        let found = waits(&recording(
+            vec![
+                (100, 1, Waits(64, 0)),
+                (150, 0, Waits(64, 0)),
+                (300, 0, FutexEnded(0)),
+                (400, 0, Wakened(1)),
+                (400, 1, Came),
+                (400, 1, FutexEnded(0)),
+            ],
+            500,
+        ));
+        let parts = found.locks[0].all.parts;
+        // The other's own wait is of unknown holders.
+        assert_eq!((parts.in_line, parts.working), (200, 100));
+        assert_eq!(parts.unknown, 150);
+    }
+
+    #[test]
+    fn samples_in_a_lock_are_spinning() {
+        let found = waits(&recording(
+            vec![
+                (400, 0, Happened::Sampled(100, 0)),
+                (600, 0, Happened::Sampled(100, 1)),
+            ],
+            1000,
+        ));
+        assert_eq!((found.spun, found.waited), (100, 0));
+    }
 }

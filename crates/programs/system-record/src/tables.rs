@@ -1,0 +1,174 @@
+//! A recording in tables: what threads did, which locks were waited for, and what the
+//! waiting consisted of.
+
+use crate::kernel_waits::KernelUse;
+use crate::waits::{Lock, Use, Waits};
+use locklab_document::number::{count, grouped, percent, time};
+use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
+use locklab_lock_use::{Counts, LockUse, Times, Used};
+
+/// Locks, or call sites, that are shown.
+const SHOWN: usize = 8;
+
+fn counts(used: &Use) -> Counts {
+    Counts {
+        contended: used.waits,
+        waited_ns: Some(used.waited as f64),
+        longest_ns: Some(used.longest as f64),
+        ..Counts::default()
+    }
+}
+
+/// The locks of a program, and where they are taken, as every report has them.
+pub(crate) fn program_use(found: &Waits) -> LockUse {
+    let locks = found.locks.iter().map(|lock| Used {
+        name: lock.place().into(),
+        kind: Some(lock.family.into()),
+        locks: 1,
+        counts: counts(&lock.all),
+    });
+    let sites = found.locks.iter().flat_map(|lock| {
+        lock.sites.iter().map(|(name, site)| Used {
+            name: name.clone(),
+            counts: counts(site),
+            ..Used::default()
+        })
+    });
+    let idle = found.conditions + found.barriers + found.parked + found.untold + found.asleep;
+    let times = Times {
+        lived_ns: (found.busy + idle) as f64,
+        idle_ns: idle as f64,
+        waited_ns: (found.waited + found.spun) as f64,
+        woke_ns: found.woke as f64,
+    };
+    LockUse::new(times, locks.collect(), sites.collect())
+}
+
+/// The kernel's locks by who takes them, as every report has them.
+pub(crate) fn kernel_use(found: &KernelUse) -> Vec<Used> {
+    let callers = found.callers.iter().map(|((caller, kind), used)| Used {
+        name: caller.clone(),
+        kind: Some((*kind).into()),
+        locks: used.locks.len() as u64,
+        counts: Counts {
+            contended: used.waits,
+            waited_ns: Some(used.waited as f64),
+            longest_ns: Some(used.longest as f64),
+            ..Counts::default()
+        },
+    });
+    callers.collect()
+}
+
+/// Adds the sections on a program.
+pub(crate) fn program(found: &Waits, document: &mut Document) {
+    let fact = |name: &str, text: String| (name.to_owned(), text);
+    let of = |part: u64| {
+        let all = found.busy.max(1) as f64;
+        let share = percent(100.0 * part as f64 / all);
+        format!("{} ({share} %)", time(part as f64))
+    };
+    let threads = Section::new("Threads").facts(vec![
+        fact("Threads", grouped(found.threads as u64)),
+        fact("Had work", time(found.busy as f64)),
+        fact("Waited for locks", of(found.waited)),
+        fact("Spun for locks", of(found.spun)),
+        fact("Woke waiters", of(found.woke)),
+        fact("Ready, without a CPU", of(found.ready)),
+        fact(
+            "Worked",
+            of(found.ran.saturating_sub(found.woke + found.spun)),
+        ),
+    ]);
+    let idle = [
+        (found.conditions, "for conditions"),
+        (found.barriers, "at barriers and ends of threads"),
+        (found.parked, "parked"),
+        (found.untold, "in waits that no stack tells"),
+        (found.asleep, "asleep, or in input and output"),
+    ];
+    let idle: Vec<String> = idle
+        .iter()
+        .filter(|(part, _)| *part > 0)
+        .map(|(part, words)| format!("{} {words}", time(*part as f64)))
+        .collect();
+    document.push(match idle.is_empty() {
+        true => threads,
+        false => threads.note(format!("without work: {}.", idle.join(", "))),
+    });
+    if found.locks.is_empty() {
+        return;
+    }
+    let used = program_use(found);
+    document.push(LockUse::section("Locks", &used.locks, SHOWN));
+    if used.sites.len() > used.locks.len() {
+        document.push(LockUse::section("Hottest call sites", &used.sites, SHOWN));
+    }
+    document.push(spent(found));
+}
+
+/// What the waiting for each lock consisted of.
+fn spent(found: &Waits) -> Section {
+    let column = |title: &str| Column::new(title, 7);
+    let shown: Vec<&Lock> = found.locks.iter().take(SHOWN).collect();
+    let rows = shown.iter().enumerate().map(|(number, lock)| {
+        let share = |part: u64| {
+            let all = lock.all.parts.sum().max(1) as f64;
+            format!("{} %", percent(100.0 * part as f64 / all))
+        };
+        let parts = &lock.all.parts;
+        vec![
+            format!("{}", number + 1),
+            share(parts.working),
+            share(parts.preempted),
+            share(parts.asleep),
+            share(parts.in_line),
+            share(parts.waking),
+            share(parts.unknown),
+        ]
+    });
+    let table = Table {
+        groups: vec![
+            ColumnGroup::new("", vec![Column::new("#", 3)]),
+            ColumnGroup::new(
+                "holder",
+                vec![column("works"), column("no CPU"), column("asleep")],
+            ),
+            ColumnGroup::new(
+                "",
+                vec![column("in line"), column("waking"), column("unknown")],
+            ),
+        ],
+        rows: rows.collect(),
+    };
+    let more = found.locks.len() - shown.len();
+    let section = Section::new("Where the waiting is spent")
+        .with(Part::Table(table))
+        .items(
+            shown
+                .iter()
+                .enumerate()
+                .map(|(number, lock)| {
+                    let at = lock
+                        .address
+                        .map_or_else(String::new, |at| format!(" at {at:#x}"));
+                    format!("#{} {}{at}: {}", number + 1, lock.family, lock.place())
+                })
+                .collect(),
+        )
+        .note(
+            "the thread that woke a waiter is taken for the holder; waking: from the wake-up until \
+             the waiter has a CPU.",
+        );
+    match more {
+        0 => section,
+        more => section.note(format!("{} with less waiting", count(more, "other lock"))),
+    }
+}
+
+/// Adds the section on the kernel's locks.
+pub(crate) fn kernel(found: &KernelUse, document: &mut Document) {
+    if !found.callers.is_empty() {
+        document.push(LockUse::section("Callers", &kernel_use(found), SHOWN));
+    }
+}

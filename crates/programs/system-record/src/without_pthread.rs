@@ -1,0 +1,81 @@
+//! Programs in which the pthread recorder would see nothing.
+
+use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
+use object::{Object as _, ObjectSymbol as _, elf};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Libraries that take no lock of pthread for a program but in its own calls.
+const PLAIN: [&str; 8] = [
+    "libc.so",
+    "libm.so",
+    "libgcc_s.so",
+    "libpthread.so",
+    "librt.so",
+    "libdl.so",
+    "ld-linux",
+    "libresolv.so",
+];
+
+/// Functions of which one is called for each lock of pthread.
+const LOCKING: [&str; 6] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_trylock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_cond_wait",
+    "mtx_lock",
+];
+
+/// Why a program takes no lock of glibc's pthread, as a clause; `None` if it may take some,
+/// or its file does not say.
+#[must_use]
+pub fn takes_no_pthread_lock(program: &OsStr) -> Option<String> {
+    let path = found(Path::new(program))?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    let bytes = fs::read(path).ok()?;
+    Some(format!("{name} {}", why(&bytes)?))
+}
+
+/// The file of a program, as a shell finds it.
+fn found(program: &Path) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return Some(program.to_path_buf());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+fn why(bytes: &[u8]) -> Option<&'static str> {
+    let file: ElfFile64<'_> = ElfFile64::parse(bytes).ok()?;
+    let endian = file.endian();
+    let headers = file.elf_program_headers();
+    use object::read::elf::ProgramHeader as _;
+    let interpreter = headers
+        .iter()
+        .find_map(|header| header.interpreter(endian, bytes).ok().flatten());
+    let Some(interpreter) = interpreter else {
+        return Some("is linked statically");
+    };
+    if String::from_utf8_lossy(interpreter).contains("ld-musl") {
+        return Some("runs on musl");
+    }
+    let sections = file.elf_header().sections(endian, bytes).ok()?;
+    let (dynamic, strings) = sections.dynamic(endian, bytes).ok()??;
+    let strings = sections.strings(endian, bytes, strings).ok()?;
+    let needs = dynamic
+        .iter()
+        .filter(|entry| entry.tag(endian) == elf::DT_NEEDED)
+        .filter_map(|entry| entry.string(endian, strings).ok());
+    let others = needs
+        .map(|name| String::from_utf8_lossy(name))
+        .any(|name| !PLAIN.iter().any(|plain| name.starts_with(plain)));
+    let locks = file
+        .dynamic_symbols()
+        .filter_map(|symbol| symbol.name().ok())
+        .any(|name| LOCKING.contains(&name));
+    (!others && !locks).then_some("calls no lock of pthread")
+}

@@ -1,0 +1,227 @@
+//! A recording in sentences: what to think of it, and what the reader has to know.
+//!
+//! They must never claim more than the events show: what was not told, lost or not seen is
+//! said.
+
+use crate::found::{Findings, Found};
+use crate::recording::Stopped;
+use crate::waits::{Lock, Parts, Waits};
+use locklab_document::number::{count, grouped, percent, time};
+use locklab_lock_use::NOTHING_TO_GAIN;
+
+/// What to think of it.
+pub(crate) fn verdict(findings: &Findings) -> String {
+    let share = 100.0 * findings.share.share;
+    let between = format!(
+        "{} % ({} to {} %)",
+        percent(share),
+        percent(100.0 * findings.share.low),
+        percent(100.0 * findings.share.high)
+    );
+    match &findings.found {
+        Found::Program(found) if findings.events.events.is_empty() || found.threads == 0 => {
+            "Nothing was recorded: no thread did anything meanwhile.".into()
+        }
+        Found::Program(found) => {
+            let gain = 100.0 * (findings.limit(found) - 1.0);
+            if found.calls > 0 && found.unnamed == found.calls {
+                return "No stack names what was waited for, so locks cannot be told from \
+                        conditions: build the program with symbols."
+                    .into();
+            }
+            if findings.share.high < NOTHING_TO_GAIN {
+                return format!(
+                    "Nothing to gain: {between} of the time in which threads had work was \
+                     spent waiting for locks, spinning or asleep, or waking those that did; no lock can make the \
+                     program more than {} % faster.",
+                    percent(gain)
+                );
+            }
+            let spent = format!(
+                "{between} of the time in which threads had work was spent waiting for locks \
+                 or waking those that did: no lock can make the program more than {} % faster.",
+                percent(gain)
+            );
+            match found.locks.first() {
+                Some(lock) => format!("{spent} {}", advice(lock, found)),
+                None => spent,
+            }
+        }
+        Found::Kernel(found) if found.waits == 0 => {
+            "Nothing to gain: no lock of the kernel was waited for.".into()
+        }
+        Found::Kernel(found) => {
+            let most = found
+                .callers
+                .first()
+                .map_or_else(String::new, |((caller, kind), used)| {
+                    format!(
+                        "; {} % of it for a {kind} in {caller}",
+                        percent(100.0 * used.waited as f64 / found.waited.max(1) as f64)
+                    )
+                });
+            format!(
+                "{} of {} in all, {between} of the CPUs' time{most}.",
+                count(found.waits as usize, "wait"),
+                time(found.waited as f64)
+            )
+        }
+    }
+}
+
+/// What the reader has to know.
+pub(crate) fn notes(findings: &Findings) -> Vec<String> {
+    let head = &findings.events.head;
+    let mut notes = Vec::new();
+    if head.lost > 0 {
+        notes.push(format!(
+            "{} events were lost, {} % of all: the kernel wrote faster than they were read, \
+             and the interval is that much wider",
+            grouped(head.lost),
+            percent(100.0 * findings.lost())
+        ));
+    }
+    if head.unreadable > 0 {
+        notes.push(format!(
+            "{} could not be read",
+            count(head.unreadable as usize, "record")
+        ));
+    }
+    if findings.events.cut {
+        notes.push("the file is cut off; it was read up to there".into());
+    }
+    match head.stopped {
+        Stopped::Full => notes.push(format!(
+            "there was no more room after {}, and the program ran on unrecorded; --megabytes \
+             gives it more",
+            time(head.length as f64)
+        )),
+        Stopped::Seconds => notes.push(format!(
+            "recorded for {}; the program ran on unrecorded",
+            time(head.length as f64)
+        )),
+        Stopped::Program => {}
+    }
+    match &findings.found {
+        Found::Program(found) => {
+            notes.push(
+                "spinning is seen by samples, in functions that wait for locks by their names; \
+                 where a lock spins within its caller, it counts as work"
+                    .into(),
+            );
+            if let Some(others) = head.others.filter(|others| *others > 0.1)
+                && found.ready > found.ran
+            {
+                notes.push(format!(
+                    "other programs had {others:.1} CPUs meanwhile, and threads were ready \
+                     without a CPU for longer than they ran; record it on an idle machine"
+                ));
+            }
+            let share = |part: u64| 100.0 * part as f64 / found.calls.max(1) as f64;
+            if found.early > 0 {
+                notes.push(format!(
+                    "{} % of the stacks end before they say who takes the lock",
+                    percent(share(found.early))
+                ));
+            }
+            if found.unnamed > 0 && found.unnamed < found.calls {
+                notes.push(format!(
+                    "{} % of the waits name nothing that is known, and count as no lock's",
+                    percent(share(found.unnamed))
+                ));
+            }
+            let runs = |name: &str| {
+                findings
+                    .events
+                    .functions
+                    .iter()
+                    .any(|function| function.0.starts_with(name))
+            };
+            if runs("runtime.futex") {
+                notes.push(
+                    "a Go program: goroutines wait in Go's scheduler, which the kernel does \
+                     not see, so locks of sync are not in it; only the runtime's own are. Go's \
+                     mutex profile (pprof) has them"
+                        .into(),
+                );
+            }
+            if findings
+                .events
+                .functions
+                .iter()
+                .any(|function| function.2 == "libjvm.so")
+            {
+                notes.push(
+                    "a Java program: monitors are seen; locks of java.util.concurrent park \
+                     like threads without work, and are told from them only if the stack has \
+                     names (-XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit)"
+                        .into(),
+                );
+            }
+        }
+        Found::Kernel(found) => {
+            if !head.kernel_names {
+                notes.push(
+                    "the kernel hides the names of its functions (kernel.kptr_restrict)".into(),
+                );
+            }
+            if found.unmatched > 0 {
+                notes.push(format!(
+                    "{} without a begin are left out",
+                    count(found.unmatched, "end")
+                ));
+            }
+        }
+    }
+    notes
+}
+
+/// What to do about the lock that is waited for most, in a sentence.
+fn advice(lock: &Lock, found: &Waits) -> String {
+    let Parts {
+        working,
+        preempted,
+        asleep,
+        in_line,
+        waking,
+        unknown,
+    } = lock.all.parts;
+    let all = lock.all.parts.sum().max(1);
+    let what = [
+        (
+            working,
+            "its holder works meanwhile: shorten what is done under it, or split it",
+        ),
+        (
+            preempted,
+            "its holder had lost its CPU: run fewer threads, or give it more CPUs",
+        ),
+        (
+            asleep,
+            "its holder slept or waited itself: do not hold it across that",
+        ),
+        (
+            in_line,
+            "others were served first: split it, or take it less often",
+        ),
+        (
+            waking,
+            match found.ready > found.ran {
+                true => "the waiter was woken and had no CPU: run fewer threads, or give it more",
+                false => "the waiter was woken and not yet on a CPU: wake fewer, or spin first",
+            },
+        ),
+        (unknown, "who held it is not seen by the kernel"),
+    ];
+    let (part, words) = what
+        .into_iter()
+        .max_by_key(|(part, _)| *part)
+        .unwrap_or_default();
+    format!(
+        "{} % of the waiting is for a lock of {} taken in {}; for {} % of that, {words}.",
+        percent(100.0 * lock.all.waited as f64 / found.waited.max(1) as f64),
+        lock.family,
+        lock.place(),
+        percent(100.0 * part as f64 / all as f64)
+    )
+}

@@ -1,0 +1,184 @@
+//! Recordings that were made once say the same for ever, and a program that is recorded now
+//! says what it does.
+
+use locklab_system_record::{
+    Source, SystemRecorded, SystemRecording, Target, is_permitted, is_system_recording,
+};
+use std::fs;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// From the folder of the crate, in which its tests run: reports name it.
+const FOLDER: &str = "tests/recordings";
+
+/// The reports on all recordings of the folder, beside golden files.
+#[test]
+fn a_recording_says_the_same_for_ever() {
+    let renew = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut read = 0;
+    for entry in fs::read_dir(FOLDER).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rec") {
+            continue;
+        }
+        assert!(is_system_recording(&path), "{}", path.display());
+        let text = SystemRecorded::read(&path).unwrap().text();
+        let golden = path.with_extension("txt");
+        if renew {
+            fs::write(&golden, &text).unwrap();
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        assert_eq!(text, expected, "{}", golden.display());
+        read += 1;
+    }
+    assert!(read >= 4, "{read} recordings");
+}
+
+static SHARED: Mutex<u64> = Mutex::new(0);
+
+#[inline(never)]
+fn hold_the_shared_lock() {
+    let mut number = SHARED.lock().unwrap();
+    *number += 1;
+    std::thread::sleep(Duration::from_micros(50));
+}
+
+/// What the test below records: two threads that hold one lock while they sleep.
+#[test]
+#[ignore = "a program for another test"]
+fn program_that_contends() {
+    let end = Instant::now() + Duration::from_millis(200);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while Instant::now() < end {
+                    hold_the_shared_lock();
+                }
+            });
+        }
+    });
+}
+
+fn record(target: Target, source: Source, seconds: Option<f64>) -> (u8, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = SystemRecording {
+        file: folder.path().join("recording"),
+        source,
+        target,
+        seconds,
+        megabytes: 64,
+    };
+    let (status, recorded) = recording.ready().unwrap().run(false).unwrap();
+    (status, recorded.json())
+}
+
+fn contends() -> Vec<std::ffi::OsString> {
+    let own = std::env::current_exe().unwrap();
+    vec![
+        own.into(),
+        "program_that_contends".into(),
+        "--exact".into(),
+        "--ignored".into(),
+    ]
+}
+
+fn may_not() -> bool {
+    let not = !is_permitted();
+    if not {
+        println!("skipped: recording by the kernel's events needs CAP_PERFMON");
+    }
+    not
+}
+
+#[test]
+fn a_program_of_rust_is_recorded_with_its_lock_and_call_site() {
+    if may_not() {
+        return;
+    }
+    let (status, json) = record(Target::Command(contends()), Source::System, None);
+    assert_eq!(status, 0);
+    let lock = &json["locks"][0];
+    assert_eq!(lock["kind"], "Rust std", "{json:#}");
+    let name = lock["name"].as_str().unwrap();
+    assert!(name.contains("hold_the_shared_lock"), "{name}");
+    assert!(json["waiting_share"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["ended"], "program");
+}
+
+#[test]
+fn a_process_that_runs_is_recorded_and_not_ended() {
+    if may_not() {
+        return;
+    }
+    let mut words = contends();
+    words[1] = "program_that_contends_for_long".into();
+    let mut child = Command::new(&words[0]).args(&words[1..]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let (status, json) = record(Target::Process(child.id()), Source::System, Some(0.3));
+    assert!(child.try_wait().unwrap().is_none(), "it has ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(status, 0);
+    let name = json["locks"][0]["name"].as_str().unwrap_or_default();
+    assert!(name.contains("hold_the_shared_lock"), "{json:#}");
+    assert_eq!(json["ended"], "seconds");
+}
+
+/// What the test above records.
+#[test]
+#[ignore = "a program for another test"]
+fn program_that_contends_for_long() {
+    for _ in 0..150 {
+        program_that_contends();
+    }
+}
+
+#[test]
+fn what_does_not_start_or_is_not_there_is_a_sentence() {
+    if may_not() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let failure = |target: Target, name: &str| {
+        let file = folder.path().join(name);
+        let recording = SystemRecording {
+            file: file.clone(),
+            source: Source::System,
+            target,
+            seconds: None,
+            megabytes: 1,
+        };
+        let why = recording
+            .ready()
+            .unwrap()
+            .run(false)
+            .map(|_| ())
+            .unwrap_err();
+        (why.to_string(), file.exists())
+    };
+    let (why, left) = failure(Target::Command(vec!["/does/not/exist".into()]), "a");
+    assert!(why.starts_with("/does/not/exist does not start: "), "{why}");
+    assert!(!left);
+    let (why, _) = failure(Target::Process(4_000_000), "b");
+    assert_eq!(why, "there is no process 4000000");
+    let (why, _) = failure(Target::Cgroup("/no/such/group".into()), "c");
+    assert!(why.contains("is no control group"), "{why}");
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes");
+    fs::write(&file, "my notes").unwrap();
+    let recording = SystemRecording {
+        file: file.clone(),
+        source: Source::System,
+        target: Target::Command(vec!["true".into()]),
+        seconds: None,
+        megabytes: 1,
+    };
+    let why = recording.ready().map(|_| ()).unwrap_err().to_string();
+    assert!(why.contains("is there and is no recording"), "{why}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "my notes");
+}

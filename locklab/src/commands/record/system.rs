@@ -1,0 +1,67 @@
+//! `locklab record --system` and `--kernel`: recordings by the kernel's events.
+
+use super::RecordArgs;
+use crate::cli::Common;
+use crate::output::print;
+use locklab_host::error::Error;
+use locklab_host::message;
+use locklab_system_record::{
+    Source, SystemRecorded, SystemRecording, Target, is_permitted, takes_no_pthread_lock,
+};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// What is to be recorded by the kernel's events: what the arguments ask for, or a program
+/// in which nothing of pthread would be seen.
+pub(super) fn asked(args: &RecordArgs) -> Option<SystemRecording> {
+    let target = match (args.pid, &args.cgroup) {
+        (Some(process), _) => Target::Process(process),
+        (None, Some(folder)) => Target::Cgroup(folder.clone()),
+        (None, None) => Target::Command(args.command.clone()),
+    };
+    let by_kernel = args.system || args.kernel || args.pid.is_some() || args.cgroup.is_some();
+    if !by_kernel {
+        let why = takes_no_pthread_lock(args.command.first()?)?;
+        if !is_permitted() {
+            return None;
+        }
+        message::print(format_args!("locklab: {why}, so it is recorded by the kernel's events"));
+    }
+    Some(SystemRecording {
+        file: args.output.clone(),
+        source: match args.kernel {
+            true => Source::Kernel,
+            false => Source::System,
+        },
+        target,
+        seconds: args.seconds,
+        megabytes: args.megabytes,
+    })
+}
+
+/// Records, and reports.
+pub(super) fn record(recording: SystemRecording, common: &Common) -> Result<ExitCode, Error> {
+    let ready = recording.ready()?;
+    if common.dry_run {
+        return print(&format!("{}\n", ready.line()));
+    }
+    // Standard output is reserved for the JSON document.
+    let (status, recorded) = ready.run(common.json)?;
+    if common.json {
+        print(&format!("{:#}\n", recorded.json()))?;
+    } else if !common.quiet {
+        // A message that cannot be written is not a failure.
+        let _ = std::io::stderr()
+            .lock()
+            .write_all(recorded.text().as_bytes());
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// Shows a recording.
+pub(super) fn show(recorded: &SystemRecorded, common: &Common) -> Result<ExitCode, Error> {
+    match common.json {
+        true => print(&format!("{:#}\n", recorded.json())),
+        false => print(&recorded.text()),
+    }
+}
