@@ -1,7 +1,7 @@
 //! `locklab record --system` and `--kernel`: recordings by the kernel's events.
 
 use super::RecordArgs;
-use crate::cli::Common;
+use crate::arguments::Common;
 use crate::output::print;
 use locklab_host::error::Error;
 use locklab_host::message;
@@ -25,7 +25,9 @@ pub(super) fn asked(args: &RecordArgs) -> Option<SystemRecording> {
         if !is_permitted() {
             return None;
         }
-        message::print(format_args!("locklab: {why}, so it is recorded by the kernel's events"));
+        message::print(format_args!(
+            "locklab: {why}, so it is recorded by the kernel's events"
+        ));
     }
     Some(SystemRecording {
         file: args.output.clone(),
