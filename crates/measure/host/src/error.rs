@@ -60,3 +60,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The sentence, for what only hands it on.
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Usage(text) | Error::Failed(text) | Error::Interrupted(text) => text,
+        }
+    }
+}

@@ -16,7 +16,6 @@ pub mod card;
 mod clockwork;
 pub mod crash;
 mod disturbance;
-pub mod error;
 mod facts;
 mod figures;
 pub mod fit;

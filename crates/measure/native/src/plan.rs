@@ -3,7 +3,6 @@
 
 mod times;
 
-use crate::error::PlanError;
 use crate::layout::LAYOUTS;
 use crate::probe::Native;
 use crate::replay::{Replay, act_ns};
@@ -14,6 +13,7 @@ use crate::timeline::pause;
 use crate::work::Calibration;
 use locklab_document::number::duration;
 use locklab_host::clock::{self, nanos};
+use locklab_host::error::Error;
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
 use locklab_workload::{Cells, Work, mix, turns::longest};
@@ -104,7 +104,7 @@ impl Plan {
     /// If a lock does not exist or does not work as required, the time or the
     /// slices are too short, or a number is out of range. The message says what
     /// to change.
-    pub fn new(spec: Spec, native: &Native) -> Result<Self, PlanError> {
+    pub fn new(spec: Spec, native: &Native) -> Result<Self, Error> {
         let beat = Beat::of(native);
         Self::of(spec, &native.topology, native.calibration, beat)
     }
@@ -114,24 +114,30 @@ impl Plan {
         topology: &Topology,
         calibration: Calibration,
         beat: Beat,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, Error> {
         let cpus = cpus(&spec, topology)?;
         for name in [&spec.baseline, &spec.experiment] {
             spec.fits(&subject::find(name)?)?;
         }
         if spec.time.is_zero() {
-            return Err(PlanError::NoTime);
+            return Err(Error::Usage(
+                "no time shows nothing; give --time 10 or more".into(),
+            ));
         }
         if spec.slice.is_some_and(|slice| nanos(slice) < 50_000) {
-            return Err(PlanError::ShortSlice);
+            return Err(Error::Usage(
+                "a slice shorter than 50 microseconds is over before the locks have settled; give \
+                 --slice-us 50 or more"
+                    .into(),
+            ));
         }
         if let Some(layout) = spec.layout
             && layout >= LAYOUTS
         {
-            return Err(PlanError::NoLayout {
-                asked: layout,
-                last: LAYOUTS - 1,
-            });
+            return Err(Error::Usage(format!(
+                "there is no layout {layout}; give --layout 0 to {}",
+                LAYOUTS - 1
+            )));
         }
         check_mix(&spec)?;
         let Cells {
@@ -177,7 +183,7 @@ impl Plan {
     ///
     /// # Errors
     /// As of [`Self::new`], and if the specification asks for processes.
-    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, PlanError> {
+    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, Error> {
         let beat = Beat::of(native);
         let calibration = native.calibration;
         let replay = replay.on_machine(act_ns(calibration.step_ns()), late_ns());
@@ -190,9 +196,11 @@ impl Plan {
         topology: &Topology,
         calibration: Calibration,
         beat: Beat,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, Error> {
         if spec.processes {
-            return Err(PlanError::ReplayedProcesses);
+            return Err(Error::Usage(
+                "a recorded program is replayed by threads; leave out --processes".into(),
+            ));
         }
         let turn = replay.turn_ns();
         let slice = (TURNS_REPLAYED * turn) as u64;
@@ -240,24 +248,31 @@ impl PlannedCell {
     }
 
     /// Checks that every thread can have a turn in each slice.
-    fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), PlanError> {
+    fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), Error> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
         let longest = longest(spec.cells.mix.distribution) - 1.0;
         let beyond = longest * self.non_critical_units as f64 * calibration.unit_ns;
         if self.round + beyond.max(0.0) <= nanos(limit) as f64 {
             return Ok(());
         }
-        Err(PlanError::LongTurn {
-            critical: self.critical,
-            non_critical: self.non_critical,
-            threads: self.threads,
-            turn: duration(Duration::from_secs_f64(self.round * 1e-9)),
-            slice: duration(limit),
-        })
+        Err(Error::Usage(format!(
+            "with critical length {} and non-critical length {}, one turn of {} {} takes {}, more \
+             than the slice of {}; shorten the lengths or give a longer --slice-us",
+            self.critical,
+            self.non_critical,
+            self.threads,
+            if self.threads == 1 {
+                "thread"
+            } else {
+                "threads"
+            },
+            duration(Duration::from_secs_f64(self.round * 1e-9)),
+            duration(limit)
+        )))
     }
 }
 
-fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, PlanError> {
+fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, Error> {
     let Some(pin) = &spec.pin else {
         return Ok(topology.order.clone());
     };
@@ -265,17 +280,21 @@ fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, PlanError> {
         if !topology.order.contains(cpu) {
             let mut allowed = topology.order.clone();
             allowed.sort_unstable();
-            return Err(PlanError::ForeignCpu {
-                cpu: *cpu,
-                allowed: ranges(&allowed),
-            });
+            return Err(Error::Usage(format!(
+                "--pin names CPU {cpu}, which this process may not use; it may use {}",
+                ranges(&allowed)
+            )));
         }
         if pin[..i].contains(cpu) {
-            return Err(PlanError::CpuTwice(*cpu));
+            return Err(Error::Usage(format!(
+                "--pin names CPU {cpu} twice; name each CPU once"
+            )));
         }
     }
     if pin.is_empty() {
-        return Err(PlanError::NoCpu);
+        return Err(Error::Usage(
+            "--pin names no CPU; name one at least, or leave it out".into(),
+        ));
     }
     Ok(pin.clone())
 }
@@ -285,39 +304,44 @@ impl Spec {
     ///
     /// # Errors
     /// A sentence that says why it cannot, and what could.
-    pub fn fits(&self, subject: &Subject) -> Result<(), PlanError> {
+    pub fn fits(&self, subject: &Subject) -> Result<(), Error> {
         check_lock(subject, self)
     }
 }
 
 /// Whether what a turn does makes sense.
-fn check_mix(spec: &Spec) -> Result<(), PlanError> {
+fn check_mix(spec: &Spec) -> Result<(), Error> {
     spec.cells.check()?;
     if spec.cells.work == Work::Fstat && !spec.cells.is_usual() {
-        return Err(PlanError::Fstat);
+        return Err(Error::Usage(
+            "an fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
+             --nested and --distribution, or use --workload units"
+                .into(),
+        ));
     }
     Ok(())
 }
 
-fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), PlanError> {
+fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), Error> {
     let info = &subject.info;
     if spec.processes && !info.shared_memory {
-        let able = subject::all()
+        let able: Vec<&str> = subject::all()
             .iter()
             .filter(|s| s.info.shared_memory)
             .map(|s| s.info.name)
             .collect();
-        return Err(PlanError::NotShared {
-            lock: info.name,
-            able,
-        });
+        return Err(Error::Usage(format!(
+            "'{}' does not work between processes, because it holds pointers or memory of one \
+             process; those that do are {}",
+            info.name,
+            able.join(", ")
+        )));
     }
     match spec.cells.most_threads() {
-        asked if asked > info.max_cpus => Err(PlanError::TooManyThreads {
-            lock: info.name,
-            most: info.max_cpus,
-            asked,
-        }),
+        asked if asked > info.max_cpus => Err(Error::Usage(format!(
+            "'{}' serves at most {} threads, and {asked} were asked for; ask for fewer",
+            info.name, info.max_cpus
+        ))),
         _ => Ok(()),
     }
 }

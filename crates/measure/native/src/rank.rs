@@ -8,7 +8,6 @@
 //! slices goes to the others.
 
 use crate::block::Block;
-use crate::error::NoSuchLock;
 use crate::figures;
 use crate::instrument::Slices;
 use crate::layout::LAYOUTS;
@@ -84,12 +83,8 @@ impl Native {
                 MOST_LOCKS
             ));
         }
-        let code = |name: &str| {
-            subject::code(name).ok_or_else(|| {
-                let (name, close) = (name.to_owned(), Vec::new());
-                NoSuchLock { name, close }.to_string()
-            })
-        };
+        let code =
+            |name: &str| subject::code(name).ok_or_else(|| subject::unknown(name, &[]).to_string());
         let codes: Result<Vec<LockCode>, String> =
             question.subjects.iter().map(|s| code(&s.lock)).collect();
         let (mut slices, _) = self.instrument_of(codes?, plan, design.clone(), interrupt)?;

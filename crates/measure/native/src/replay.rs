@@ -4,11 +4,11 @@
 //! It must never change what a thread does or in which order; only threads that
 //! scale may be more or fewer than were recorded.
 
-use crate::error::PlanError;
 use crate::part::{Act, Part};
 use crate::work::steps;
 use locklab_document::number;
 use locklab_host::clock;
+use locklab_host::error::Error;
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role, Step};
 use std::collections::BTreeMap;
@@ -31,9 +31,11 @@ impl Replay {
     ///
     /// # Errors
     /// If there is no lock that several threads use.
-    pub fn new(program: Program, file: &str) -> Result<Self, PlanError> {
+    pub fn new(program: Program, file: &str) -> Result<Self, Error> {
         if program.locks.is_empty() {
-            return Err(PlanError::NoContention(file.into()));
+            return Err(Error::Usage(format!(
+                "{file}: no lock in it is used by two threads, so no other lock can matter"
+            )));
         }
         Ok(Self {
             program,
@@ -79,13 +81,17 @@ impl Replay {
     ///
     /// # Errors
     /// If the recording does not say what other numbers would do.
-    pub fn workers(&self, threads: Option<usize>) -> Result<usize, PlanError> {
+    pub fn workers(&self, threads: Option<usize>) -> Result<usize, Error> {
         match threads {
             None => Ok(self.program.threads.len()),
-            Some(0) => Err(PlanError::NoThreads),
-            Some(_) if !self.program.can_be_extrapolated() => {
-                Err(PlanError::OwnThreadsOnly(self.file.clone()))
-            }
+            Some(0) => Err(Error::Usage(
+                "no threads take no locks; give --threads 1 or more".into(),
+            )),
+            Some(_) if !self.program.can_be_extrapolated() => Err(Error::Usage(format!(
+                "{}: its threads wait for what was not recorded, so that it can be run again with \
+                 its own number of threads only; leave out --threads",
+                self.file
+            ))),
             Some(threads) => Ok(self.program.cast(Some(threads), 0).len()),
         }
     }

@@ -5,8 +5,8 @@
 use super::peers::PthreadAdaptive;
 use super::peers::{ParkingLot, Pthread, Std};
 use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, PthreadWriters, StdRwLock};
-use crate::error::NoSuchLock;
 use crate::lock_code::LockCode;
+use locklab_host::error::Error;
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{Info, NativePlatform, RawLock};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ pub(crate) fn code(name: &str) -> Option<LockCode> {
 ///
 /// # Errors
 /// If there is no such lock; the message names the closest ones.
-pub fn find(name: &str) -> Result<Subject, NoSuchLock> {
+pub fn find(name: &str) -> Result<Subject, Error> {
     if let Some((subject, _)) = registered(name) {
         return Ok(subject);
     }
@@ -117,10 +117,25 @@ pub fn find(name: &str) -> Result<Subject, NoSuchLock> {
         .filter(|(likeness, _)| *likeness > 0.75)
         .collect();
     close.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Err(NoSuchLock {
-        name: name.to_owned(),
-        close: close.iter().take(3).map(|(_, name)| *name).collect(),
-    })
+    let close: Vec<&str> = close.iter().take(3).map(|(_, name)| *name).collect();
+    Err(unknown(name, &close))
+}
+
+/// Says that no lock has this name, and which names are the closest, the best
+/// first.
+pub(crate) fn unknown(name: &str, close: &[&str]) -> Error {
+    let next = match close {
+        _ if name.ends_with(".toml") => {
+            format!("'locklab compare {name}' runs the file of an experiment")
+        }
+        [] => "'locklab locks' lists them all".to_owned(),
+        [one] => format!("did you mean {one}? ('locklab locks' lists them all)"),
+        [first @ .., last] => format!(
+            "the closest are {} and {last} ('locklab locks' lists them all)",
+            first.join(", ")
+        ),
+    };
+    Error::Usage(format!("there is no lock called '{name}'; {next}"))
 }
 
 /// Lists the peers by type.

@@ -16,8 +16,8 @@
 //! This module never acquires a lock, and reads a clock only to calibrate the
 //! unit.
 
-use crate::error::PlanError;
 use locklab_host::clock;
+use locklab_host::error::Error;
 use locklab_workload::Unit;
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
@@ -326,9 +326,13 @@ impl Calibration {
     ///
     /// # Errors
     /// If the number of units is too large to count.
-    pub fn units(&self, n: u64, unit: Unit) -> Result<u64, PlanError> {
+    pub fn units(&self, n: u64, unit: Unit) -> Result<u64, Error> {
         match unit {
-            Unit::Units => n.checked_add(1).ok_or(PlanError::Length(n)),
+            Unit::Units => n.checked_add(1).ok_or_else(|| {
+                Error::Usage(format!(
+                    "a length of {n} is {n} + 1 units, which is more than a machine can count"
+                ))
+            }),
             // Saturates; the plan refuses whatever does not fit a run.
             Unit::Nanoseconds => Ok((n as f64 / self.unit_ns).round() as u64),
         }

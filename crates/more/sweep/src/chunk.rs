@@ -6,12 +6,12 @@
 //! is stored twice.
 
 use crate::comparison::{Comparison, key};
-use crate::error::Error;
 use crate::folder::Status;
 use crate::models::Models;
 use crate::plan::{Plan, Run};
 use crate::simulator::Simulator;
 use crate::task::Task;
+use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_lab::experiment::{Order, Sample};
 use locklab_lab::store::{Slot, Store};
@@ -82,13 +82,11 @@ impl<'a> Chunk<'a> {
         let shard = Store::open_alone(&path)?;
         let stored = shard.count()?;
         if stored % 2 == 1 || stored / 2 > range.end - range.start {
-            return Err(Error::Shard {
-                what: format!(
-                    "the shard {} holds {stored} samples, which are not runs of its chunk",
-                    path.display()
-                ),
-                next: "they are run again",
-            });
+            return Err(Error::Failed(format!(
+                "the shard {} holds {stored} samples, which are not runs of its chunk; remove the \
+                 shard, and they are run again",
+                path.display()
+            )));
         }
         let mut cells: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for (_, run) in plan.runs_of(range.clone()) {

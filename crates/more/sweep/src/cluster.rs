@@ -2,11 +2,11 @@
 //! open tasks, waits, and explains what is missing. Nothing is lost if the
 //! command is killed.
 
-use crate::error::Error;
 use crate::folder::Folder;
 use crate::kinds::Sweep;
 use crate::slurm::{self, Options};
 use crate::task::{Missing, Task};
+use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -9,10 +9,10 @@
 
 use crate::chunk::COMMAND;
 use crate::comparison::Comparison;
-use crate::error::Error;
 use crate::models::Models;
 use crate::plan::{Plan, Run};
 use crate::task::{Missing, Task, missing_units};
+use locklab_host::error::Error;
 use locklab_lab::experiment::Invalid;
 use locklab_lab::matrix::{JAIN, LATENCY_P99, OPS};
 use locklab_lab::progress::Progress;
@@ -198,7 +198,7 @@ fn check_shard(
             "experiment"
         };
         let wrong = |what: &str| {
-            Error::Lab(format!(
+            Error::Failed(format!(
                 "sample {} of the shard {} {what}",
                 samples + 1,
                 path.display()
@@ -244,10 +244,9 @@ fn check_shard(
             None => return Ok(samples / 2),
         },
     };
-    Err(Error::Shard {
-        what,
-        next: "its runs are run again",
-    })
+    Err(Error::Failed(format!(
+        "{what}; remove the shard, and its runs are run again"
+    )))
 }
 
 /// Copies the rows of all shards into a new store, with the experiments in the

@@ -1,9 +1,9 @@
 //! Two locks in one workload on one modelled machine. A store keeps them as one
 //! experiment; shards have the same experiment, each with a part of its cells.
 
-use crate::error::Error;
 use crate::own_locks;
 use crate::plan::{Plan, Run};
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Design, Experiment, Key};
 use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
@@ -36,7 +36,8 @@ impl Comparison {
         let machine = plan.machines[block.machine].clone();
         let spec = plan.spec(block, &plan.pairs[pair]);
         let never = Arc::new(AtomicBool::new(false));
-        let instrument = Simulated::new(spec, machine, 1, never).map_err(Error::lab)?;
+        let instrument = Simulated::new(spec, machine, 1, never)
+            .map_err(|why| Error::Failed(why.to_string()))?;
         let file = &plan.file;
         let design = Design {
             seed: file.seed,

@@ -2,7 +2,6 @@
 //! or on a cluster, collect it. The command parses its arguments before this, and
 //! prints the report after it.
 
-use crate::error::Error;
 use crate::kernels::{self, KernelOptions, KernelSweep};
 use crate::kinds::{Report, Sweep, Worker};
 use crate::machines::{self, Machines};
@@ -10,6 +9,7 @@ use crate::models::{Models, plan_of};
 use crate::slurm::{self, Options};
 use crate::task::{Task, missing_units};
 use crate::{cluster, estimate, local, report};
+use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::file::FileKind;
 use locklab_lab::progress::Progress;
@@ -104,6 +104,14 @@ impl Request {
     }
 }
 
+/// Adds the path of the file, if the error is its fault.
+fn of_file(error: Error, file: &Path) -> Error {
+    match error {
+        Error::Usage(_) => error.within(file),
+        other => other,
+    }
+}
+
 /// Carries out a sweep, or collects it; returns `None` if its tasks were
 /// submitted without waiting.
 ///
@@ -113,7 +121,7 @@ impl Request {
 /// then is stored.
 pub fn carry_out(request: &Request) -> Result<Option<Swept>, Error> {
     let (folder, text) = (&request.folder, &request.text);
-    let located = |error: Error| error.located(&request.file);
+    let located = |error: Error| of_file(error, &request.file);
     match request.kind() {
         Kind::Kernels(options) => {
             let sweep = KernelSweep::open_or_begin(folder, text, &options)?;
@@ -145,7 +153,8 @@ fn carried_out<S: Sweep>(sweep: &S, request: &Request) -> Result<Option<Swept>, 
         if !cluster::wait(sweep, &interrupt, &progress) {
             return Err(Error::Interrupted(
                 "interrupted; the tasks continue without this command, and the same command waits \
-                 for them and collects",
+                 for them and collects"
+                    .into(),
             ));
         }
     }
@@ -169,7 +178,7 @@ fn carried_out<S: Sweep>(sweep: &S, request: &Request) -> Result<Option<Swept>, 
             1 => String::new(),
             n => format!("; and {} more", n - 1),
         };
-        Error::Missing(format!(
+        Error::Failed(format!(
             "{units} are missing ({}: {}{more}); the same command again carries out just \
              these{again}",
             first.task, first.why
@@ -208,8 +217,9 @@ pub fn task(folder: &Path, task: &Task, requeue: bool, quiet: bool) -> Result<()
         slurm::requeue_this()?;
     }
     Err(Error::Interrupted(
-        "the task was stopped before it was done; what was run is stored, and the next one goes \
-         on behind it",
+        "the task was stopped before it was done; what was run is stored, and the next one goes on \
+         behind it"
+            .into(),
     ))
 }
 
@@ -225,7 +235,7 @@ pub fn dry_run(
     words: impl Fn(std::time::Duration) -> String,
 ) -> Result<String, Error> {
     let text = &request.text;
-    let located = |error: Error| error.located(&request.file);
+    let located = |error: Error| of_file(error, &request.file);
     match request.kind() {
         Kind::Kernels(options) => kernels::dry_run(text, &options, json),
         Kind::Machines(nodes) => {

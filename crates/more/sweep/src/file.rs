@@ -3,7 +3,7 @@
 //! It holds settings only, and the checks that need no machine; [`crate::plan`]
 //! makes the product of them.
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_lab::file;
 use locklab_lab::list::Numbers;
 use locklab_lab::settings::Percent;
@@ -267,11 +267,11 @@ impl SweepFile {
     /// The text is not TOML of this form, or a number makes no sense. The error has
     /// the line if it is known.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let mut file: Self = file::parse(text).map_err(|e| Error::File(e.to_string()))?;
+        let mut file: Self = file::parse(text)?;
         for workload in &mut file.workloads {
             if workload.work == Work::Fstat {
                 if !workload.critical.is_empty() {
-                    return Err(Error::File(
+                    return Err(Error::Usage(
                         "an fstat has no length; leave 'critical' out of this workload".into(),
                     ));
                 }
@@ -293,13 +293,13 @@ impl SweepFile {
     fn check(&self) -> Result<(), Error> {
         for (what, n) in [("seeds", self.seeds), ("bands", self.bands)] {
             if n == 0 || n > MOST {
-                return Err(Error::File(format!(
+                return Err(Error::Usage(format!(
                     "{what} = {n} is no number of runs; give 1 to {MOST}"
                 )));
             }
         }
         if self.workloads.is_empty() {
-            return Err(Error::File(
+            return Err(Error::Usage(
                 "a sweep has no cells without a [[workload]]; add one".into(),
             ));
         }
@@ -310,17 +310,14 @@ impl SweepFile {
                 (workload.non_critical.is_empty(), "non_critical"),
             ];
             if let Some((_, what)) = empty.into_iter().find(|(empty, _)| *empty) {
-                return Err(Error::File(format!(
+                return Err(Error::Usage(format!(
                     "workload {} has no cells: give '{what}' at least one number",
                     number + 1
                 )));
             }
-            workload
-                .cells(Vec::new())
-                .check()
-                .map_err(|why| Error::File(why.to_string()))?;
+            workload.cells(Vec::new()).check()?;
             if workload.threads.contains(&Threads::Number(0)) {
-                return Err(Error::File(
+                return Err(Error::Usage(
                     "zero threads do no work; ask for at least 1".into(),
                 ));
             }

@@ -16,9 +16,9 @@
 //! writes the rest. There is no other state and no daemon. This module knows
 //! nothing of what a kind of sweep compares.
 
-use crate::error::Error;
 use crate::task::Task;
 use crate::tool;
+use locklab_host::error::Error;
 use locklab_lab::store::Store;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,11 @@ impl Status {
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
+/// Says that a file or folder cannot be written, and why.
+pub(crate) fn not_written(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("cannot write {}: {why}", path.display()))
+}
+
 impl Folder {
     /// What was fixed when the sweep in a folder began; `None` if it holds none.
     ///
@@ -119,12 +124,12 @@ impl Folder {
     pub(crate) fn begin(path: &Path, text: &str) -> Result<Self, Error> {
         for part in ["machines", "shards", "status", "logs"] {
             let part = path.join(part);
-            fs::create_dir_all(&part).map_err(|e| Error::write(&part, e))?;
+            fs::create_dir_all(&part).map_err(|e| not_written(&part, e))?;
         }
         let file = path.join("sweep.toml");
-        fs::write(&file, text).map_err(|e| Error::write(&file, e))?;
+        fs::write(&file, text).map_err(|e| not_written(&file, e))?;
         let absolute = path.canonicalize();
-        absolute.map(Self).map_err(|e| Error::write(path, e))
+        absolute.map(Self).map_err(|e| not_written(path, e))
     }
 
     /// Fixes what a sweep is; last, because a folder with that is a whole one.
@@ -146,20 +151,23 @@ impl Folder {
     /// The folder holds no sweep of this kind or cannot be read, or another build
     /// of locklab began it.
     pub(crate) fn open<F: Fixed>(path: &Path) -> Result<(Self, F, String), Error> {
-        let none = |why: &dyn std::fmt::Display| Error::NoSweep {
-            folder: path.to_owned(),
-            node: tool::node(),
-            why: why.to_string(),
+        let none = |why: &dyn std::fmt::Display| {
+            Error::Failed(format!(
+                "there is no sweep in {} that {} can read: {why}; if this is a node of a cluster, \
+                 the folder must lie where all nodes share it",
+                path.display(),
+                tool::node()
+            ))
         };
         let absolute = path.canonicalize().map_err(|e| none(&e))?;
         let json = fs::read_to_string(absolute.join("sweep.json")).map_err(|e| none(&e))?;
         let head: Head = serde_json::from_str(&json).map_err(|e| none(&e))?;
         if head.kind != F::KIND {
-            return Err(Error::OtherSweep {
-                folder: path.to_owned(),
-                has: format!("has a sweep of {}", head.kind),
-                next: "give --folder with a new one",
-            });
+            return Err(Error::Failed(format!(
+                "{} has a sweep of {}; give --folder with a new one",
+                path.display(),
+                head.kind
+            )));
         }
         tool::check(path, &head.tool)?;
         let read: Read<F> = serde_json::from_str(&json).map_err(|e| none(&e))?;
@@ -205,7 +213,7 @@ impl Folder {
         let part = self.new_store_file();
         for old in [part.with_extension("part-journal"), part.clone()] {
             if old.exists() {
-                fs::remove_file(&old).map_err(|e| Error::write(&old, e))?;
+                fs::remove_file(&old).map_err(|e| not_written(&old, e))?;
             }
         }
         Ok(Store::open_alone(&part)?)
@@ -223,7 +231,7 @@ impl Folder {
         }
         let merged = merged?;
         let store = self.store();
-        fs::rename(&part, &store).map_err(|e| Error::write(&store, e))?;
+        fs::rename(&part, &store).map_err(|e| not_written(&store, e))?;
         Ok(merged)
     }
 
@@ -297,5 +305,5 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
         drop(file);
         fs::rename(&new, path)
     };
-    write().map_err(|e| Error::write(path, e))
+    write().map_err(|e| not_written(path, e))
 }

@@ -12,10 +12,10 @@
 //! nodes share it.
 
 use crate::chunk::COMMAND;
-use crate::error::Error;
 use crate::folder::{Fixed, Folder, Status};
 use crate::shard::Shard;
 use crate::task::{Missing, Task};
+use locklab_host::error::Error;
 use locklab_judge::{Family, MIN_PAIRS, Side};
 use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe;
@@ -103,14 +103,12 @@ impl KernelSweep {
         if Folder::begun::<Decided>(path)?.is_some() {
             let (folder, begun, file) = Folder::open::<Decided>(path)?;
             if file != text || begun != decided {
-                return Err(Error::OtherSweep {
-                    folder: path.to_owned(),
-                    has: format!(
-                        "has a sweep of another file, seed, cache or number of layouts ({})",
-                        begun.layouts
-                    ),
-                    next: "give --folder with a new one, or remove it",
-                });
+                return Err(Error::Failed(format!(
+                    "{} has a sweep of another file, seed, cache or number of layouts ({}); give \
+                     --folder with a new one, or remove it",
+                    path.display(),
+                    begun.layouts
+                )));
             }
             return Ok(Self {
                 folder,
@@ -223,7 +221,7 @@ impl KernelSweep {
     ) -> Result<CollectedKernels, Error> {
         let tasks: Vec<Task> = (0..self.layouts()).map(Task::Layout).collect();
         if tasks.iter().all(|task| !self.folder.shard(task).exists()) {
-            return Err(Error::Nothing(format!(
+            return Err(Error::Failed(format!(
                 "no layout of the sweep in {} is measured yet; {}",
                 self.folder.path().display(),
                 self.folder.why_missing(&tasks[0])
@@ -294,14 +292,11 @@ impl KernelSweep {
         let shard = Store::open_left(&path)?;
         let from = shard.of_key(&key_of(&kernels, &alone));
         let Some(from) = from? else {
-            return Err(Error::Shard {
-                what: format!(
-                    "the shard {} is of other kernels: a source, a compiler, QEMU or the plugin \
-                     was changed since",
-                    path.display()
-                ),
-                next: NEXT,
-            });
+            return Err(Error::Failed(format!(
+                "the shard {} is of other kernels: a source, a compiler, QEMU or the plugin was \
+                 changed since; remove the shard, and {NEXT}",
+                path.display()
+            )));
         };
         if shard.listed(Some(from))?.state != "done" {
             return Ok(false);
@@ -315,16 +310,17 @@ impl KernelSweep {
         });
         match copied?.into_iter().next() {
             None => Ok(true),
-            Some(what) => Err(Error::Shard { what, next: NEXT }),
+            Some(what) => Err(Error::Failed(format!(
+                "{what}; remove the shard, and {NEXT}"
+            ))),
         }
     }
 
     fn no_task(&self, task: Task, count: usize) -> Error {
-        Error::NoTask {
-            task,
-            folder: self.folder.path().to_owned(),
-            count,
-        }
+        Error::Failed(format!(
+            "there is no {task}; the sweep in {} has {count} of its kind",
+            self.folder.path().display()
+        ))
     }
 
     fn cache<'a>(&self, interrupt: &'a AtomicBool, quiet: bool) -> Cache<'a> {

@@ -6,7 +6,6 @@
 
 use crate::chunk::run_chunk;
 use crate::collect::{Collected, collect};
-use crate::error::Error;
 use crate::folder::Folder;
 use crate::kernels::{CollectedKernels, KernelSweep};
 use crate::machines::Machines;
@@ -15,6 +14,7 @@ use crate::models::Models;
 use crate::report;
 use crate::task::{Missing, Task};
 use locklab_document::Document;
+use locklab_host::error::Error;
 use locklab_lab::experiment::Experiment;
 use locklab_lab::progress::Progress;
 use locklab_lab::store::Listed;
@@ -85,11 +85,10 @@ pub(crate) trait Sweep: Sync {
 
     /// The error for a task of another kind.
     fn no_task(&self, task: &Task) -> Error {
-        Error::NoTask {
-            task: task.clone(),
-            folder: self.folder().path().to_owned(),
-            count: 0,
-        }
+        Error::Failed(format!(
+            "there is no {task}; the sweep in {} has 0 of its kind",
+            self.folder().path().display()
+        ))
     }
 }
 

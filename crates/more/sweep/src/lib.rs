@@ -24,7 +24,6 @@ mod cluster;
 mod collect;
 mod comparison;
 pub mod conduct;
-mod error;
 mod estimate;
 mod file;
 mod folder;
@@ -47,7 +46,6 @@ mod summary;
 mod task;
 mod tool;
 
-pub use error::Error;
 pub use file::{Exclusion, Kind, NativeFile, OneOrMore, Part, SweepFile, Threads, WorkloadFile};
 pub use folder::{Folder, Status};
 pub use kinds::Report;

@@ -1,9 +1,9 @@
 //! A sweep on this machine's cores: whichever is free takes the next task that
 //! is not done, and carries it out as a node of a cluster would.
 
-use crate::error::Error;
 use crate::kinds::{Sweep, Worker};
 use locklab_host::cpu_use;
+use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -74,7 +74,7 @@ pub(crate) fn run<S: Sweep>(
     }
     if !go_on() {
         return Err(Error::Interrupted(
-            "interrupted; what was run is stored, and the same command continues",
+            "interrupted; what was run is stored, and the same command continues".into(),
         ));
     }
     Ok(Some((worked.as_secs_f64() / all).min(1.0)))

@@ -6,13 +6,13 @@
 //! machines are never compared, only verdicts, each of which is about pairs that
 //! one machine ran.
 
-use crate::error::Error;
 use crate::file::{SweepFile, Threads};
 use crate::folder::{Fixed, Folder, Status};
 use crate::own_locks::{self, KeptLock};
 use crate::plan::{LockPair, lock_pairs};
 use crate::shard::Shard;
 use crate::task::Task;
+use locklab_host::error::Error;
 use locklab_lab::experiment::Design;
 use locklab_native::{Native, Plan, Spec, pairs_for, subject};
 use serde::{Deserialize, Serialize};
@@ -72,24 +72,14 @@ impl Machines {
             own_locks::check(path, &decided.locks)?;
             let machines = Self::open(path)?;
             if machines.file != file || machines.features != features {
-                return Err(Error::OtherSweep {
-                    folder: path.to_owned(),
-                    has: format!(
-                        "has a sweep of another file or seed, or of other features ({})",
-                        machines.features.join(", ")
-                    ),
-                    next: "give --folder with a new one, or remove it",
-                });
-            }
-            return Ok(machines);
-        }
-        for feature in features {
-            if feature.contains(['/', '\'', ' ']) {
-                return Err(Error::Usage(format!(
-                    "'{feature}' cannot be the name of a row; give each --constraint one feature, \
-                     or features with & between them"
+                return Err(Error::Failed(format!(
+                    "{} has a sweep of another file or seed, or of other features ({}); give \
+                     --folder with a new one, or remove it",
+                    path.display(),
+                    machines.features.join(", ")
                 )));
             }
+            return Ok(machines);
         }
         let folder = Folder::begin(path, text)?;
         let decided = Decided {
@@ -179,7 +169,7 @@ impl Machines {
     ) -> Result<bool, Error> {
         let file = &self.file;
         let spec = spec(file, workload, pair, native.topology.order.len());
-        let plan = Plan::new(spec, native).map_err(Error::lab)?;
+        let plan = Plan::new(spec, native).map_err(|why| Error::Failed(why.to_string()))?;
         let pairs = file.native.pairs;
         let design = Design {
             seed: file.seed,
@@ -187,7 +177,8 @@ impl Machines {
             ..Design::usual(pairs.unwrap_or_else(|| pairs_for(plan.cells.len())))
         };
         let made = native.instrument(plan, design, Arc::clone(interrupt));
-        let (mut instrument, mut experiment) = made.map_err(Error::lab)?;
+        let (mut instrument, mut experiment) =
+            made.map_err(|why| Error::Failed(why.to_string()))?;
         if let Some(sources) = own_locks::sources(pair) {
             experiment.spec["own_locks"] = json!(sources);
         }
@@ -221,8 +212,17 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
 /// The nodes to measure on: one of each feature of a cluster, or this machine.
 ///
 /// # Errors
-/// The sweep is to run on a cluster, and no feature was given.
+/// The sweep is to run on a cluster, and no feature was given, or one that
+/// cannot be the name of a row.
 pub fn nodes(features: &[String], cluster: bool) -> Result<Vec<String>, Error> {
+    for feature in features {
+        if feature.contains(['/', '\'', ' ']) {
+            return Err(Error::Usage(format!(
+                "'{feature}' cannot be the name of a row; give each --constraint one feature, \
+                 or features with & between them"
+            )));
+        }
+    }
     match (features.is_empty(), cluster) {
         (false, _) => Ok(features.to_vec()),
         (true, false) => Ok(vec![HERE.to_owned()]),

@@ -4,12 +4,12 @@
 //! Cells of two machines correspond if the file describes them alike: "all"
 //! threads may be 8 on one machine and 128 on another.
 
-use crate::error::Error;
 use crate::file::{Part, Threads};
 use crate::folder::Status;
 use crate::machines::Machines;
 use crate::task::{Missing, Task};
 use locklab_document::{Column, ColumnGroup, Document, Part as Shown, Section, Table};
+use locklab_host::error::Error;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{AT_ONCE, Experiment, Facts, Labels, Provenance};
 use locklab_lab::store::Store;
@@ -124,7 +124,7 @@ fn cells(
     cpus: usize,
     experiment: &Experiment,
 ) -> Result<Vec<CellVerdict>, Error> {
-    let verdicts = judge(experiment).map_err(Error::lab)?;
+    let verdicts = judge(experiment).map_err(|why| Error::Failed(why.to_string()))?;
     let labels = &experiment.labels;
     let work = experiment.spec["work"].as_str().unwrap_or_default();
     let workloads = sweep.file.workloads.iter();

@@ -1,11 +1,11 @@
 //! A sweep of modelled machines: its plan, cut into chunks, each a task.
 
-use crate::error::Error;
 use crate::file::SweepFile;
-use crate::folder::{Fixed, Folder};
+use crate::folder::{Fixed, Folder, not_written};
 use crate::own_locks::{self, KeptLock};
 use crate::plan::Plan;
 use crate::task::Task;
+use locklab_host::error::Error;
 use locklab_sim::{BUILTIN, Machine};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -70,10 +70,10 @@ pub fn plan_of(text: &str, seed: Option<u64>, copies: Option<&Path>) -> Result<P
                 Some(copy) if copy.exists() => Machine::read(&copy),
                 _ => Machine::named(&name),
             };
-            let machine = machine.map_err(|e| Error::File(e.to_string()))?;
+            let machine = machine?;
             if let Some(same) = machines.iter().find(|other| other.name == machine.name) {
                 if *same != machine {
-                    return Err(Error::File(format!(
+                    return Err(Error::Usage(format!(
                         "two machines are called {}; give one of them another name",
                         machine.name
                     )));
@@ -103,11 +103,8 @@ impl Models {
         if let Some(decided) = Folder::begun::<Decided>(path)? {
             own_locks::check(path, &decided.locks)?;
             let models = Self::open(path)?;
-            let other = |has: String, next| Error::OtherSweep {
-                folder: path.to_owned(),
-                has,
-                next,
-            };
+            let other =
+                |has: String, next| Error::Failed(format!("{} {has}; {next}", path.display()));
             if models.plan.file != plan.file || models.plan.machines != plan.machines {
                 return Err(other(
                     "has the sweep of another file or seed, or of this file before it was changed"
@@ -127,7 +124,7 @@ impl Models {
         for (number, name) in plan.file.machines.iter().enumerate() {
             if name != "all" && Machine::builtin(name).is_none() {
                 let copy = path.join(format!("machines/{number}.toml"));
-                fs::copy(name, &copy).map_err(|e| Error::write(&copy, e))?;
+                fs::copy(name, &copy).map_err(|e| not_written(&copy, e))?;
             }
         }
         let decided = Decided {
@@ -157,15 +154,12 @@ impl Models {
         let machines = folder.path().join("machines");
         let plan = plan_of(&text, Some(decided.seed), Some(&machines))?;
         if plan.runs() != decided.runs {
-            return Err(Error::OtherSweep {
-                has: format!(
-                    "was changed after the sweep began: {} runs, and {} were planned",
-                    plan.runs(),
-                    decided.runs
-                ),
-                folder: folder.path().join("sweep.toml"),
-                next: "put it back",
-            });
+            return Err(Error::Failed(format!(
+                "{} was changed after the sweep began: {} runs, and {} were planned; put it back",
+                folder.path().join("sweep.toml").display(),
+                plan.runs(),
+                decided.runs
+            )));
         }
         Ok(Self {
             folder,
@@ -187,11 +181,12 @@ impl Models {
     pub fn chunk(&self, chunk: usize) -> Result<Range<u64>, Error> {
         match self.cuts.get(chunk..chunk + 2) {
             Some(&[first, end]) => Ok(first..end),
-            _ => Err(Error::NoTask {
-                task: Task::Chunk(chunk),
-                folder: self.folder.path().to_owned(),
-                count: self.chunks(),
-            }),
+            _ => Err(Error::Failed(format!(
+                "there is no {}; the sweep in {} has {} of its kind",
+                Task::Chunk(chunk),
+                self.folder.path().display(),
+                self.chunks()
+            ))),
         }
     }
 }

@@ -10,9 +10,9 @@
 //! locks/0/native.so         for real machines
 //! ```
 
-use crate::error::Error;
 use crate::file::SweepFile;
 use crate::plan::LockPair;
+use locklab_host::error::Error;
 use locklab_own_lock::{OwnLock, Source};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ pub(crate) fn compile(file: &SweepFile) -> Result<(), Error> {
     let flags = match &file.cflags {
         None => Vec::new(),
         Some(text) => shlex::split(text).ok_or_else(|| {
-            Error::File(format!("cflags = \"{text}\" has a quote without an end"))
+            Error::Usage(format!("cflags = \"{text}\" has a quote without an end"))
         })?,
     };
     for name in names(file)? {
@@ -135,7 +135,7 @@ pub(crate) fn load(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
     for (number, lock) in kept.iter().enumerate() {
         let place = place(folder, number);
         if hash_of(&place)? != lock.objects {
-            return Err(Error::Lock(format!(
+            return Err(Error::Failed(format!(
                 "{} in {} is not what was compiled when the sweep was begun; begin another with \
                  --folder",
                 lock.name,
@@ -171,7 +171,7 @@ pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
     let changed = |lock: &&KeptLock| source(&lock.name).is_some_and(|now| now != lock.source);
     match kept.iter().find(changed) {
         None => Ok(()),
-        Some(lock) => Err(Error::Lock(format!(
+        Some(lock) => Err(Error::Failed(format!(
             "{} was changed since the sweep in {} was begun: figures of two locks are not one \
              sweep; put it back, or begin another with --folder",
             lock.name,
@@ -182,12 +182,12 @@ pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
 
 /// A fault of the file of a sweep, or of a lock that it names.
 fn of_file(error: locklab_host::error::Error) -> Error {
-    Error::File(error.to_string())
+    Error::Usage(error.to_string())
 }
 
 /// A fault of a lock in the folder of a sweep.
 fn of_folder(error: locklab_host::error::Error) -> Error {
-    Error::Lock(error.to_string())
+    Error::Failed(error.to_string())
 }
 
 fn place(folder: &Path, number: usize) -> PathBuf {
@@ -197,7 +197,7 @@ fn place(folder: &Path, number: usize) -> PathBuf {
 /// Hash of the contents of a folder's files, in the order of their names.
 fn hash_of(folder: &Path) -> Result<String, Error> {
     let cannot = |e: std::io::Error| {
-        Error::Lock(format!(
+        Error::Failed(format!(
             "cannot read the compiled lock in {}: {e}; begin another sweep with --folder",
             folder.display()
         ))

@@ -9,8 +9,8 @@
 //! Runs that differ only in their locks have consecutive numbers, so that a task
 //! simulates the baseline once for all of them.
 
-use crate::error::Error;
 use crate::file::{Place, SweepFile};
+use locklab_host::error::Error;
 use locklab_locks::catalogue;
 use locklab_sim::{Machine, Stop, can_be_simulated};
 use locklab_sim_instrument::Spec;
@@ -92,7 +92,7 @@ impl Plan {
     /// workload, no run is left, or an exclusion leaves out nothing.
     pub fn new(file: SweepFile, machines: Vec<Machine>) -> Result<Self, Error> {
         if machines.is_empty() {
-            return Err(Error::File(
+            return Err(Error::Usage(
                 "the sweep names no machine; give machines = [\"all\"], or names of 'locklab \
                  machine list'"
                     .into(),
@@ -143,7 +143,7 @@ impl Plan {
                 };
                 let spec = self.spec(&block, &self.pairs[0]);
                 spec.check(machine)
-                    .map_err(|e| Error::File(format!("workload {}: {e}", workload + 1)))?;
+                    .map_err(|e| Error::Usage(format!("workload {}: {e}", workload + 1)))?;
                 block.places = spec.cells.places();
                 for (cell, place) in block.places.iter().enumerate() {
                     let pairs = allowed(
@@ -174,13 +174,13 @@ impl Plan {
             }
         }
         if let Some(unused) = used.iter().position(|used| !used) {
-            return Err(Error::File(format!(
+            return Err(Error::Usage(format!(
                 "exclusion {} leaves out nothing: no run agrees with all that it says",
                 unused + 1
             )));
         }
         if self.runs == 0 {
-            return Err(Error::File(
+            return Err(Error::Usage(
                 "the exclusions leave no run; take one of them away".into(),
             ));
         }
@@ -358,7 +358,7 @@ pub(crate) fn lock_pairs(
     for pair in &pairs {
         for name in [&pair.baseline, &pair.experiment] {
             if !can(name) {
-                return Err(Error::File(format!(
+                return Err(Error::Usage(format!(
                     "there is no lock called '{name}' that a sweep can run; 'locklab locks' lists \
                      them all"
                 )));
@@ -366,12 +366,12 @@ pub(crate) fn lock_pairs(
         }
     }
     if pairs.is_empty() {
-        return Err(Error::File(
+        return Err(Error::Usage(
             "a sweep of no locks shows nothing; name a baseline and an experiment".into(),
         ));
     }
     if pairs.len() > usize::from(u16::MAX) {
-        return Err(Error::File(format!(
+        return Err(Error::Usage(format!(
             "{} pairs of locks are more than the {} that a sweep can have; split the file",
             pairs.len(),
             u16::MAX

@@ -3,7 +3,7 @@
 //! An experiment that is complete there is not measured again, and one that was
 //! interrupted is continued. Must never touch the shard of another task.
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_lab::experiment::Experiment;
 use locklab_lab::instrument::Instrument;
 use locklab_lab::session::{Measured, Session, key_of};
@@ -48,7 +48,7 @@ impl Shard<'_> {
         };
         let measured = session.run(instrument, experiment)?;
         match measured.store_failure {
-            Some(failure) => Err(Error::lab(failure)),
+            Some(failure) => Err(Error::Failed(failure)),
             None => Ok(Some(measured)),
         }
     }

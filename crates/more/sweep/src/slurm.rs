@@ -6,9 +6,9 @@
 //! is lost if the submitting command is killed. This module must never cancel a
 //! job.
 
-use crate::error::Error;
-use crate::folder::Folder;
+use crate::folder::{Folder, not_written};
 use crate::task::Task;
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
@@ -224,7 +224,7 @@ fn jobs(folder: &Folder) -> Vec<Job> {
 /// which, if that is not the task's number in its array.
 fn write_script(folder: &Path, options: &Options) -> Result<(), Error> {
     let program =
-        std::env::current_exe().map_err(|e| Error::Slurm(format!("cannot find locklab: {e}")))?;
+        std::env::current_exe().map_err(|e| Error::Failed(format!("cannot find locklab: {e}")))?;
     let requeue = if options.requeue { " --requeue" } else { "" };
     let text = format!(
         "#!/bin/sh\n# Written by locklab: one task of the sweep.\n\
@@ -236,7 +236,7 @@ fn write_script(folder: &Path, options: &Options) -> Result<(), Error> {
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::write(&path, text)
         .and_then(|()| std::fs::set_permissions(&path, executable))
-        .map_err(|e| Error::write(&path, e))
+        .map_err(|e| not_written(&path, e))
 }
 
 fn quoted(text: &str) -> String {
@@ -333,7 +333,7 @@ pub fn requeue_this() -> Result<(), Error> {
     let task = match array {
         Some((job, task)) => format!("{job}_{task}"),
         None => variable("SLURM_JOB_ID")
-            .ok_or_else(|| Error::Slurm("this is no task of Slurm".into()))?,
+            .ok_or_else(|| Error::Failed("this is no task of Slurm".into()))?,
     };
     run(&["scontrol".into(), "requeue".into(), task]).map(|_| ())
 }
@@ -342,18 +342,18 @@ pub fn requeue_this() -> Result<(), Error> {
 fn run(words: &[String]) -> Result<String, Error> {
     let output = Command::new(&words[0]).args(&words[1..]).output();
     let output = output.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::Slurm(format!(
+        ErrorKind::NotFound => Error::Failed(format!(
             "there is no {} on this machine: Slurm's commands are missing (Debian: apt-get \
              install slurm-client); without --slurm the sweep runs on this machine's cores",
             words[0]
         )),
-        _ => Error::Slurm(format!("{} does not start: {e}", words[0])),
+        _ => Error::Failed(format!("{} does not start: {e}", words[0])),
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let why = refusal(&words[0], &String::from_utf8_lossy(&output.stderr));
-    Err(Error::Slurm(why))
+    Err(Error::Failed(why))
 }
 
 /// The error for a refusal of Slurm: its reason, and what to do next.

@@ -3,6 +3,7 @@
 //!
 //! As text `chunk:12` or `node:icelake`; this is what a task's script passes.
 
+use locklab_host::error::Error;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -70,16 +71,15 @@ impl fmt::Display for Task {
     }
 }
 
-/// A word that names no task.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no part of a sweep; give chunk:N or node:FEATURE")]
-pub struct NoSuchTask(String);
-
 impl FromStr for Task {
-    type Err = NoSuchTask;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, NoSuchTask> {
-        let unknown = || NoSuchTask(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let unknown = || {
+            Error::Usage(format!(
+                "'{text}' is no part of a sweep; give chunk:N or node:FEATURE"
+            ))
+        };
         let (kind, which) = text.split_once(':').ok_or_else(unknown)?;
         let number = || which.parse().map_err(|_| unknown());
         match kind {

@@ -1,7 +1,7 @@
 //! The identity of this build of locklab, and the name of this machine. Shards of
 //! two builds must never be merged.
 
-use crate::error::Error;
+use locklab_host::error::Error;
 use locklab_lab::VERSION;
 use nix::sys::utsname::uname;
 use object::Object as _;
@@ -40,12 +40,12 @@ pub(crate) fn check(folder: &Path, began: &str) -> Result<(), Error> {
     if began == here {
         return Ok(());
     }
-    Err(Error::OtherBuild {
-        folder: folder.to_owned(),
-        began: began.to_owned(),
-        here,
-        node: node(),
-    })
+    Err(Error::Failed(format!(
+        "the sweep in {} was begun by {began} and this is {here} (on {}): figures of two versions \
+         are not one sweep; use that one, or begin another with --folder",
+        folder.display(),
+        node()
+    )))
 }
 
 /// The name of this machine.

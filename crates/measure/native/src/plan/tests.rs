@@ -3,7 +3,7 @@
 use super::*;
 use locklab_workload::{Distribution, Unit};
 
-fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
+fn plan(change: impl FnOnce(&mut Spec)) -> Result<Plan, Error> {
     let topology = Topology {
         order: vec![0, 2, 1],
         known: true,
