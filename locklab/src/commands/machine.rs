@@ -62,20 +62,16 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
         MachineCommand::List if common.json => print(&format!("{:#}\n", machines::list_json())),
         MachineCommand::List => print(&machines::list()),
         MachineCommand::Show { machine } if common.json => {
-            let document = machines::show_json(&named(machine)?);
+            let document = machines::show_json(&Machine::named(machine)?);
             print(&format!("{document:#}\n"))
         }
-        MachineCommand::Show { machine } => print(&machines::show(&named(machine)?)),
+        MachineCommand::Show { machine } => print(&machines::show(&Machine::named(machine)?)),
         MachineCommand::Check { machine, seed } => {
-            let document = machines::checked(&named(machine)?, *seed);
+            let document = machines::checked(&Machine::named(machine)?, *seed);
             show(&document.map_err(Error::Failed)?, common)
         }
         MachineCommand::Fit { file, force } => fit(file, *force, common),
     }
-}
-
-fn named(name: &str) -> Result<Machine, Error> {
-    Machine::named(name).map_err(|e| Error::Usage(e.to_string()))
 }
 
 fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {

@@ -31,10 +31,7 @@ pub(super) fn comparison<'a>(
     if let Some(path) = &extras.trace {
         check_writable(path)?;
     }
-    let machine = Machine::named(on)
-        .map_err(|e| e.to_string())
-        .and_then(|machine| with_vcpus(machine, modelled.vcpus))
-        .map_err(Error::Usage)?;
+    let machine = with_vcpus(Machine::named(on)?, modelled.vcpus).map_err(Error::Usage)?;
     let spec = spec(settings, args.aa, &machine)?;
     let design = settings
         .design

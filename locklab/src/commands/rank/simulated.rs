@@ -31,10 +31,7 @@ pub(super) fn comparison<'a>(
     common: &'a Common,
     on: &str,
 ) -> Result<Comparison<'a>, Error> {
-    let machine = Machine::named(on)
-        .map_err(|e| e.to_string())
-        .and_then(|machine| with_vcpus(machine, args.modelled.vcpus))
-        .map_err(Error::Usage)?;
+    let machine = with_vcpus(Machine::named(on)?, args.modelled.vcpus).map_err(Error::Usage)?;
     let vcpus = args.modelled.vcpus;
     let threads = || vcpus.map_or_else(|| default_threads(&machine), |n| vec![n]);
     let cells = Cells {
