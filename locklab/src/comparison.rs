@@ -160,7 +160,11 @@ impl<'a> Comparison<'a> {
         let Measured {
             experiment, listed, ..
         } = measured;
-        let (verdicts, mut document) = report_of(&experiment, &listed, options.file.clone())?;
+        let report = report_of(&experiment, &listed, options.file.clone());
+        let (verdicts, mut document) = report.inspect_err(|_| {
+            // What was changed is given back all the same; the first error is told.
+            let _ = instrument.finish(&mut Document::default());
+        })?;
         match instrument.finish(&mut document) {
             Ok(Some(note)) if !quiet => message::print(note),
             Ok(_) => {}

@@ -1,6 +1,6 @@
-//! What a thread does around locks, turn by turn: whether it reads, how many
-//! lines it touches, which of several locks it takes, and how long it stays
-//! outside.
+//! What threads do around locks: the [`Cells`] of a comparison, and turn by turn
+//! whether a thread reads, how many lines it touches, which of several locks it
+//! takes, and how long it stays outside.
 //!
 //! Both instruments of locks take it from here, so that a question means the
 //! same natively and in the simulator. It must never run anything, and no draw
