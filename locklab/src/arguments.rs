@@ -5,10 +5,11 @@
 
 pub mod locks;
 
-use crate::output::{check_writable, write_file};
+use crate::output::{append_file, check_writable, write_file};
 use clap::Args;
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_lab::gate::FailOn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,8 @@ pub struct ComparingArgs {
     /// Continue the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
-    /// Exit with 3 if a verdict is one of these, or if something is missing
+    /// Exit with 3 if a verdict is worse, 5 invalid, 6 incomplete, 4 unclear, for
+    /// those that are named here
     #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
@@ -106,7 +108,14 @@ pub struct ReportFiles {
     /// Also write the verdicts as SARIF
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
+    /// In a step of GitHub Actions: append the report to the job's summary, and
+    /// annotate what fails
+    #[arg(long)]
+    pub github: bool,
 }
+
+/// The most bytes of a summary that GitHub takes from a step.
+const SUMMARY: usize = 1 << 20;
 
 /// Writes a document in one format; the words are those of verdicts that fail.
 type Format = fn(&Document, &[&str]) -> String;
@@ -136,7 +145,25 @@ impl ReportFiles {
     /// [`Error::Usage`] with the first file that cannot be written.
     pub fn check(&self) -> Result<(), Error> {
         self.requested()
-            .try_for_each(|(path, _)| check_writable(path))
+            .try_for_each(|(path, _)| check_writable(path))?;
+        match self.summary()? {
+            Some(summary) => check_writable(&summary),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the file of the job's summary, where one was requested.
+    fn summary(&self) -> Result<Option<PathBuf>, Error> {
+        let file = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty());
+        match file {
+            _ if !self.github => Ok(None),
+            Some(file) => Ok(Some(file.into())),
+            None => Err(Error::Usage(
+                "--github is for a step of GitHub Actions, and GITHUB_STEP_SUMMARY is not set; \
+                 elsewhere take --markdown FILE"
+                    .into(),
+            )),
+        }
     }
 
     /// Writes every requested file.
@@ -145,8 +172,32 @@ impl ReportFiles {
     /// [`Error::Failed`] with the first file that cannot be written.
     pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
         self.requested()
-            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))
+            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))?;
+        let Some(summary) = self.summary()? else {
+            return Ok(());
+        };
+        append_file(&summary, &shortened(render::markdown(document), SUMMARY))?;
+        // The runner reads commands from either output; this one has no results.
+        let annotations = render::annotations(document, failing);
+        if !annotations.is_empty() {
+            message::print(annotations.trim_end());
+        }
+        Ok(())
     }
+}
+
+/// Leaves out the last lines of a text that has more bytes than allowed.
+fn shortened(mut text: String, most: usize) -> String {
+    const NOTE: &str = "\n\nThe report is longer than is shown here.\n";
+    if text.len() > most {
+        // Lines end at a boundary of characters.
+        let fits = |(at, _): &(usize, char)| *at + NOTE.len() <= most;
+        let ends = text.char_indices().filter(|(_, c)| *c == '\n');
+        let end = ends.take_while(fits).last().map_or(0, |(at, _)| at);
+        text.truncate(end);
+        text.push_str(NOTE);
+    }
+    text
 }
 
 impl ComparingArgs {
@@ -185,6 +236,14 @@ mod tests {
     use clap::CommandFactory as _;
     use locklab_document::Labels;
 
+    #[test]
+    fn a_summary_that_is_too_long_ends_with_a_line() {
+        let text = "a line\n".repeat(100);
+        assert_eq!(shortened(text.clone(), 700), text);
+        let short = shortened(text, 699);
+        assert!(short.len() <= 699 && short.contains("a line\n\nThe report is longer"));
+    }
+
     /// The recipe of an output format: an option and a line in `formats`.
     #[test]
     fn an_option_of_a_format_writes_its_file() {
@@ -196,6 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options: Vec<String> = Options::command()
             .get_arguments()
+            .filter(|option| option.get_action().takes_values())
             .filter_map(|option| option.get_long().map(str::to_owned))
             .collect();
         let mut words = vec!["locklab".to_owned()];

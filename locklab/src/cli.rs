@@ -76,6 +76,8 @@ pub enum Command {
     Machine(commands::machine::MachineArgs),
     /// Compare programs, builds, locks, environments or kernels by a file
     Compare(Box<commands::compare::CompareArgs>),
+    /// Judge samples that other programs took: two files of benchmarks
+    Judge(Box<commands::judge::JudgeArgs>),
     /// Every combination of machines, locks, cells and seeds, here or on a cluster
     Sweep(Box<commands::sweep::SweepArgs>),
     /// The store of experiments: list, show, export, merge, prune

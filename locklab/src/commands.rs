@@ -7,6 +7,7 @@ pub mod compare;
 pub mod doctor;
 pub mod footprint;
 pub mod icache;
+pub mod judge;
 pub mod kernel;
 pub mod locks;
 pub mod machine;

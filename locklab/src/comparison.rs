@@ -192,7 +192,7 @@ impl Judged<'_> {
             return Err(trouble);
         }
         let failed = fails(&self.options.args.fail_on, &self.experiment, &self.verdicts)?;
-        Ok(ExitCode::from(if failed { 3 } else { 0 }))
+        Ok(ExitCode::from(failed.map_or(0, FailOn::exit_code)))
     }
 
     /// Prints the report, and writes the requested files.
@@ -233,7 +233,15 @@ fn report_of(
             _ => format!("{} UTC", listed.started),
         },
         command: listed.command.clone(),
-        file,
+        // A lock of the user's own is named by its file.
+        file: file.or_else(|| {
+            let subject = &experiment.labels.experiment;
+            Path::new(subject).is_file().then(|| subject.clone())
+        }),
+        started: match experiment.provenance {
+            Provenance::Simulation(_) => None,
+            _ => Some(listed.started.replacen(' ', "T", 1)),
+        },
         words: kinds::words(&experiment.kind),
     };
     let mut document = report::document(experiment, &verdicts, &context);

@@ -85,6 +85,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Record(args) => commands::record::record(args, common),
         Command::Trace(args) => commands::record::trace(args, common),
         Command::Advise(args) => commands::advise::run(args, common),
+        Command::Judge(args) => commands::judge::run(args, common),
         Command::Footprint(args) => commands::footprint::run(args, common),
         Command::Icache(args) => commands::icache::run(args, common),
         Command::Screen(args) => commands::screen::run(args, common),

@@ -33,6 +33,20 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
         .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))
 }
 
+/// Appends to a file that others append to as well.
+///
+/// # Errors
+/// [`Error::Failed`] if it cannot be written.
+pub fn append_file(path: &Path, text: &str) -> Result<(), Error> {
+    let mut options = std::fs::OpenOptions::new();
+    options
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))
+}
+
 /// Checks that a file can be written, before long work. Leaves an existing
 /// file unchanged.
 ///

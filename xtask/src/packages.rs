@@ -47,6 +47,10 @@ pub(crate) const PACKAGES: &[Package] = &[
     ("libelf-dev", "the kernel lab: objtool"),
     ("libssl-dev", "the kernel lab: certificates"),
     ("util-linux", "sweeps: a small disk to fill"),
+    (
+        "libxml2-utils",
+        "JUnit files: xmllint with the schemas of Jenkins and Ant",
+    ),
 ];
 
 /// And what only builds kernels faster.

@@ -72,6 +72,9 @@ pub struct Document {
     pub sections: Vec<Section>,
     /// The verdicts that decide, for tools that pass or fail.
     pub findings: Vec<Finding>,
+    /// When the first run was made, as `2026-11-20T12:00:00` in UTC, where that is
+    /// known.
+    pub started: Option<String>,
     /// The results for programs. Instruments add fields of their own; none of
     /// those that are there may be removed or change its meaning.
     pub data: Map<String, Value>,
@@ -85,7 +88,7 @@ impl Document {
 }
 
 /// A verdict that decides, by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
     /// Names the cell that was judged, and the metric where there are several.
     pub name: String,
@@ -96,8 +99,13 @@ pub struct Finding {
     pub verdict: &'static str,
     /// The verdict in a sentence, with its figures.
     pub message: String,
-    /// The experiment file that defined it, if any.
+    /// The file that it is about, if any: the experiment file that defined it,
+    /// the source of the lock, or the file with its samples.
     pub file: Option<String>,
+    /// The line of that file, from 1, where it is known.
+    pub line: Option<usize>,
+    /// Seconds from its first run to the start of its last, where they are known.
+    pub seconds: Option<f64>,
 }
 
 /// Parts under one heading.

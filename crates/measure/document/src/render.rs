@@ -1,6 +1,7 @@
 //! The forms of a document, one file each. A renderer lays out and adds
 //! nothing of its own; no input makes it panic.
 
+mod annotations;
 mod clean;
 mod colour;
 mod html;
@@ -10,6 +11,7 @@ mod markdown;
 mod sarif;
 mod text;
 
+pub use annotations::annotations;
 pub use colour::Colour;
 pub use html::{html, svg};
 pub use json::json;

@@ -9,7 +9,9 @@
 #[cfg(feature = "serde")]
 use serde::Serialize;
 
-use crate::pair::{Direction, Pair};
+use crate::pair::{Direction, Pair, Side};
+use crate::rank_sum::{self, Differences};
+use crate::samples::{Independent, Samples, Sampling};
 use crate::signed_rank::{self, Method};
 use crate::{series, walsh};
 
@@ -40,13 +42,28 @@ impl Interval {
                 high: walsh::kth(sorted, walsh::count(sorted.len()) + 1 - k),
                 coverage: 1.0 - 2.0 * missed,
             },
-            None => Self {
-                low: f64::NEG_INFINITY,
-                high: f64::INFINITY,
-                coverage: 1.0,
-            },
+            None => Self::UNBOUNDED,
         }
     }
+
+    fn of_differences(differences: &Differences, tail: f64) -> Self {
+        let (m, n) = (differences.baseline.len(), differences.experiment.len());
+        match rank_sum::limit_rank(m, n, tail) {
+            Some((k, missed)) => Self {
+                low: differences.kth(k),
+                high: differences.kth(differences.count() + 1 - k),
+                coverage: 1.0 - 2.0 * missed,
+            },
+            None => Self::UNBOUNDED,
+        }
+    }
+
+    /// The interval of so few runs that they have none.
+    const UNBOUNDED: Self = Self {
+        low: f64::NEG_INFINITY,
+        high: f64::INFINITY,
+        coverage: 1.0,
+    };
 
     /// Returns whether the interval lies within (−`margin`, +`margin`).
     #[must_use]
@@ -73,16 +90,20 @@ pub struct Shown {
     pub high: f64,
 }
 
-/// The estimate from the usable pairs of a comparison.
+/// The estimate from the usable runs of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Estimate {
     /// Says which way the metric improves.
     pub direction: Direction,
-    /// Counts the pairs that were used.
+    /// How many pairs were used; of independent samples, how many the side with
+    /// fewer has.
     pub pairs: usize,
+    /// How the runs were taken, and how many of them were used.
+    pub sampling: Sampling,
     /// Median of the baseline's values, in the metric's unit. The ratio of
-    /// the medians is not [`Estimate::ratio`], which is over the pairs.
+    /// the medians is not [`Estimate::ratio`], which is over the pairs, or over
+    /// all differences between the sides.
     pub baseline: f64,
     /// Median of the experiment's values, in the metric's unit.
     pub experiment: f64,
@@ -92,18 +113,21 @@ pub struct Estimate {
     pub ci95: Interval,
     /// The 90 % interval of θ: two one-sided tests at 5 %.
     pub ci90: Interval,
-    /// Two-sided p of the signed-rank test, for this comparison alone.
+    /// Two-sided p of the signed-rank test, or of the rank-sum test where nothing
+    /// pairs the runs, for this comparison alone.
     pub p: f64,
     /// The method by which p and the intervals were found.
     pub method: Method,
-    /// Standard deviation of d, s_d; 0 for a single pair.
+    /// Standard deviation of d, s_d; 0 for a single pair. Of independent samples,
+    /// that of the logarithms within a side.
     pub spread: f64,
-    /// Counts the differences that are exactly zero.
+    /// How many differences are exactly zero; 0 of independent samples.
     pub zeros: usize,
     /// Lag-1 autocorrelation of the runs in time, each less the mean of its
     /// side. For information only: pairing removes its effect.
     pub autocorrelation_runs: Option<f64>,
-    /// Lag-1 autocorrelation of d, which the test assumes to be zero.
+    /// Lag-1 autocorrelation of d, or of the runs within each side where nothing
+    /// pairs them, which the test assumes to be zero.
     pub autocorrelation: Option<f64>,
 }
 
@@ -166,6 +190,7 @@ pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
     Some(Estimate {
         direction,
         pairs: d.len(),
+        sampling: Sampling::Pairs(d.len()),
         baseline: median(used.iter().map(|p| p.baseline)),
         experiment: median(used.iter().map(|p| p.experiment)),
         theta: walsh::median(&sorted),
@@ -178,6 +203,91 @@ pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
         autocorrelation_runs: series::lag1(&series::residual_runs(&used)),
         autocorrelation: series::lag1(&d),
     })
+}
+
+/// Returns the estimate from all values that can be used of two samples that nothing
+/// pairs; `None` if a side has none.
+///
+/// The order of the values matters to the autocorrelation only. With fewer than
+/// four of each side there is no 95 % interval, and the limits are infinite.
+///
+/// ```
+/// use locklab_judge::{Direction, Independent, estimate_independent};
+/// let times = Independent {
+///     baseline: vec![10.0, 10.1, 10.2, 9.9, 10.3],
+///     experiment: vec![5.0, 5.1, 4.9, 5.2, 5.05],
+/// };
+/// let shift = estimate_independent(&times, Direction::LowerIsBetter).unwrap();
+/// assert!((shift.ratio().value - 0.5).abs() < 0.01);
+/// assert!(shift.ratio().high < 0.53 && shift.p < 0.01);
+/// ```
+#[must_use]
+pub fn estimate_independent(samples: &Independent, direction: Direction) -> Option<Estimate> {
+    let sides = Side::BOTH.map(|side| samples.logarithms(side, direction));
+    let [m, n] = [sides[0].len(), sides[1].len()];
+    if m == 0 || n == 0 {
+        return None;
+    }
+    let [baseline, experiment] = sides.clone().map(|mut side| {
+        side.sort_by(f64::total_cmp);
+        side
+    });
+    let differences = Differences {
+        baseline: &baseline,
+        experiment: &experiment,
+    };
+    let of = |log: f64| (direction.sign() * log).exp();
+    Some(Estimate {
+        direction,
+        pairs: m.min(n),
+        sampling: Sampling::Independent {
+            baseline: m,
+            experiment: n,
+        },
+        baseline: of(median(baseline.iter().copied())),
+        experiment: of(median(experiment.iter().copied())),
+        theta: differences.median(),
+        ci95: Interval::of_differences(&differences, ALPHA / 2.0),
+        ci90: Interval::of_differences(&differences, ALPHA),
+        p: rank_sum::p_two_sided(&baseline, &experiment),
+        method: rank_sum::method(m, n),
+        spread: pooled(&baseline, &experiment),
+        zeros: 0,
+        autocorrelation_runs: None,
+        autocorrelation: series::lag1_within([&sides[0], &sides[1]]),
+    })
+}
+
+/// Returns the estimate from whatever runs there are.
+pub(crate) fn estimate_any(samples: &Samples, direction: Direction) -> Option<Estimate> {
+    match samples {
+        Samples::Pairs(pairs) => estimate(pairs, direction),
+        Samples::Independent(samples) => estimate_independent(samples, direction),
+    }
+}
+
+/// Returns the two-sided p of a shift between two samples that is within ± `band`, a
+/// logarithm, where `theta` estimates it: that of the end that is nearest.
+pub(crate) fn p_beyond(samples: &Independent, direction: Direction, theta: f64, band: f64) -> f64 {
+    if theta.abs() <= band && band > 0.0 {
+        return 1.0;
+    }
+    let baseline = samples.logarithms(Side::Baseline, direction);
+    let mut experiment = samples.logarithms(Side::Experiment, direction);
+    for value in &mut experiment {
+        *value -= band.copysign(theta);
+    }
+    rank_sum::p_two_sided(&baseline, &experiment)
+}
+
+/// Returns the standard deviation within two samples.
+fn pooled(a: &[f64], b: &[f64]) -> f64 {
+    let free = |x: &[f64]| (x.len() - 1) as f64;
+    let square = |x: &[f64]| standard_deviation(x).powi(2) * free(x);
+    match free(a) + free(b) {
+        0.0 => 0.0,
+        all => ((square(a) + square(b)) / all).sqrt(),
+    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

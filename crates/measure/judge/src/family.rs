@@ -79,6 +79,20 @@ impl Family {
         }
     }
 
+    /// Returns how many of `members` comparisons must together have this p, the smallest
+    /// that their runs can give, before any of them can be called.
+    pub(crate) fn callable_with(self, members: usize, p: f64) -> Option<usize> {
+        if p < self.level(members) {
+            return Some(1);
+        }
+        match self {
+            Self::Holm | Self::Each => None,
+            Self::FalseDiscovery => {
+                (2..=members).find(|k| p < ALPHA * (*k as f64) / (members as f64))
+            }
+        }
+    }
+
     /// Returns the p that a lone effect among `members` comparisons must be below.
     pub(crate) fn level(self, members: usize) -> f64 {
         match self {
@@ -150,16 +164,7 @@ pub fn pairs_needed(family: Family, members: usize) -> usize {
 /// ```
 #[must_use]
 pub fn fewest_callable(family: Family, members: usize, pairs: usize) -> Option<usize> {
-    let p = smallest_p(pairs);
-    if p < family.level(members) {
-        return Some(1);
-    }
-    match family {
-        Family::Holm | Family::Each => None,
-        Family::FalseDiscovery => {
-            (2..=members).find(|k| p < ALPHA * (*k as f64) / (members as f64))
-        }
-    }
+    family.callable_with(members, smallest_p(pairs))
 }
 
 #[cfg(test)]

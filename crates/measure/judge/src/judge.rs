@@ -5,11 +5,12 @@
 //! what belongs to the family of another.
 
 use crate::early_stop::{EarlyStop, Stopping};
-use crate::estimate::{ALPHA, Estimate, estimate};
-use crate::family::{Family, fewest_callable, pairs_needed, smallest_p};
+use crate::estimate::{ALPHA, Estimate, estimate_any, p_beyond};
+use crate::family::Family;
 use crate::normal;
-use crate::pair::{Direction, Fault, FaultKind, Pair};
+use crate::pair::{Direction, Fault, FaultKind, Pair, Side};
 use crate::role::Role;
+use crate::samples::{Independent, MIN_SAMPLES, Samples, Sampling};
 use crate::settings::{BadSetting, Settings};
 use crate::signed_rank::Method;
 use crate::verdict::{Judged, Reason, Verdict};
@@ -18,9 +19,9 @@ use crate::warning::Warning;
 /// One metric of one workload (or one cell of a matrix), to be judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Every pair that was measured, in order, including unusable ones.
-    pub pairs: Vec<Pair>,
-    /// Says which way the metric improves.
+    /// Every run that was measured, in order, including unusable ones.
+    pub samples: Samples,
+    /// Which way the metric improves.
     pub direction: Direction,
     /// Says whether it decides or explains.
     pub role: Role,
@@ -40,12 +41,21 @@ impl Comparison {
     #[must_use]
     pub fn primary(pairs: Vec<Pair>, direction: Direction) -> Self {
         Self {
-            pairs,
+            samples: Samples::Pairs(pairs),
             direction,
             role: Role::Primary,
             bias_band: None,
             delta: None,
             stopping: Stopping::Fixed,
+        }
+    }
+
+    /// Returns a primary comparison of two samples that nothing pairs.
+    #[must_use]
+    pub fn independent(samples: Independent, direction: Direction) -> Self {
+        Self {
+            samples: Samples::Independent(samples),
+            ..Self::primary(Vec::new(), direction)
         }
     }
 
@@ -115,26 +125,21 @@ impl Comparison {
     /// Finds everything that does not depend on the other comparisons. A verdict
     /// that is not invalid is left for [`Comparison::decide`].
     fn examine(&self, settings: &Settings) -> Judged {
-        let set_aside: Vec<(usize, Fault)> = self
-            .pairs
-            .iter()
-            .enumerate()
-            .filter_map(|(i, pair)| Some((i, pair.fault()?)))
-            .collect();
-        let estimate = estimate(&self.pairs, self.direction);
+        let set_aside = self.samples.faults();
+        let estimate = estimate_any(&self.samples, self.direction);
         let reasons = self.reasons(&set_aside, settings);
         let mut warnings = Vec::new();
-        if let Some((_, fault)) = set_aside.first() {
+        if let (Some((_, fault)), Samples::Pairs(_)) = (set_aside.first(), &self.samples) {
             warnings.push(Warning::PairsSetAside {
                 count: set_aside.len(),
-                of: self.pairs.len(),
+                of: self.samples.count(),
                 first: fault.to_string(),
             });
         }
         Judged {
             role: self.role,
             p: match &estimate {
-                Some(estimate) if reasons.is_empty() && estimate.pairs >= settings.min_pairs => {
+                Some(estimate) if reasons.is_empty() && estimate.pairs >= self.fewest(settings) => {
                     self.p(estimate)
                 }
                 _ => 1.0,
@@ -154,9 +159,10 @@ impl Comparison {
             .iter()
             .find(|(_, f)| matches!(f.kind, FaultKind::CheckFailed | FaultKind::Unusable))
         {
-            reasons.push(Reason::Fatal {
-                pair: *pair,
-                fault: fault.clone(),
+            let (at, fault) = (*pair, fault.clone());
+            reasons.push(match self.samples {
+                Samples::Pairs(_) => Reason::Fatal { pair: at, fault },
+                Samples::Independent(_) => Reason::FatalSample { sample: at, fault },
             });
         }
         // A disturbed pair must be repeated; it says nothing about the
@@ -167,7 +173,7 @@ impl Comparison {
             .map(|(_, f)| f)
             .filter(|f| matches!(f.kind, FaultKind::RunFailed | FaultKind::CounterPartial))
             .collect();
-        let of = self.pairs.len() - set_aside.iter().filter(|(_, f)| disturbed(f)).count();
+        let of = self.samples.count() - set_aside.iter().filter(|(_, f)| disturbed(f)).count();
         if failed.len() as f64 > settings.tolerated_failures * of as f64 {
             reasons.push(Reason::TooManyFailures {
                 failed: failed.len(),
@@ -175,18 +181,25 @@ impl Comparison {
                 first: failed[0].clone(),
             });
         }
-        if self.pairs.is_empty() {
+        if self.samples.is_empty() {
             reasons.push(Reason::NotMeasured);
         }
         reasons
     }
 
     fn p(&self, estimate: &Estimate) -> f64 {
-        match self.stopping {
-            Stopping::Fixed => estimate.p,
-            Stopping::Early { sigma_d } => {
+        match (self.stopping, &self.samples) {
+            // Of two samples the band is a drift that may have been as large: all of
+            // a family are shifted alike, so its interval must be tested and not
+            // only zero.
+            (_, Samples::Independent(samples)) => {
+                let band = self.bias_band.unwrap_or(0.0).ln_1p();
+                p_beyond(samples, self.direction, estimate.theta, band)
+            }
+            (Stopping::Fixed, _) => estimate.p,
+            (Stopping::Early { sigma_d }, Samples::Pairs(pairs)) => {
                 let mut watch = EarlyStop::new(sigma_d);
-                for pair in &self.pairs {
+                for pair in pairs {
                     if let Some(d) = pair.difference(self.direction) {
                         watch.push(d);
                     }
@@ -196,23 +209,51 @@ impl Comparison {
         }
     }
 
-    /// Decides the verdict on a comparison that has been examined and whose p has
+    /// Returns the fewest usable pairs that are judged, or samples of each side.
+    fn fewest(&self, settings: &Settings) -> usize {
+        match self.samples {
+            Samples::Pairs(_) => settings.min_pairs,
+            Samples::Independent(_) => MIN_SAMPLES,
+        }
+    }
+
+    /// Returns the warning that there are too few runs to be judged.
+    fn too_few(&self, set_aside: usize, settings: &Settings) -> Warning {
+        match &self.samples {
+            Samples::Pairs(pairs) => Warning::TooFewPairs {
+                usable: pairs.len() - set_aside,
+                needed: settings.min_pairs,
+            },
+            Samples::Independent(samples) => {
+                let has = |side: Side| samples.logarithms(side, self.direction).len();
+                let (b, e) = (has(Side::Baseline), has(Side::Experiment));
+                Warning::TooFewSamples {
+                    side: if b <= e {
+                        Side::Baseline
+                    } else {
+                        Side::Experiment
+                    },
+                    usable: b.min(e),
+                }
+            }
+        }
+    }
+
+    /// Returns the verdict on a comparison that has been examined and whose p has
     /// been adjusted.
     fn decide(&self, judged: &mut Judged, family: Family, settings: &Settings) {
         if matches!(&judged.verdict, Verdict::Invalid(reasons) if !reasons.is_empty()) {
             return;
         }
-        let usable = self.pairs.len() - judged.set_aside.len();
-        let Some(estimate) = judged.estimate.filter(|_| usable >= settings.min_pairs) else {
+        let fewest = self.fewest(settings);
+        let Some(estimate) = judged.estimate.filter(|e| e.pairs >= fewest) else {
             // What there is was measured rightly, and shows nothing.
             judged.verdict = Verdict::Unclear {
                 detectable: None,
                 pairs_for_flat: None,
             };
-            judged.warnings.push(Warning::TooFewPairs {
-                usable,
-                needed: settings.min_pairs,
-            });
+            let few = self.too_few(judged.set_aside.len(), settings);
+            judged.warnings.push(few);
             return;
         };
         // This is the only place where fractions become logarithms.
@@ -220,6 +261,7 @@ impl Comparison {
         let band = self.bias_band.unwrap_or(0.0).ln_1p();
         let warnings = &mut judged.warnings;
         let significant = judged.p_adjusted < ALPHA;
+        let independent = matches!(self.samples, Samples::Independent(_));
 
         judged.verdict = if estimate.ci90.within(delta) && band < delta {
             Verdict::Flat {
@@ -230,7 +272,8 @@ impl Comparison {
         } else if significant && estimate.ci95.high < -band {
             Verdict::Worse
         } else {
-            if significant && estimate.ci95.excludes_zero() {
+            let differs = significant || independent && estimate.p < ALPHA;
+            if differs && estimate.ci95.excludes_zero() {
                 warnings.push(Warning::WithinBand {
                     band: band.exp_m1(),
                 });
@@ -242,21 +285,24 @@ impl Comparison {
                     members: judged.members,
                 });
             }
-            if fewest_callable(family, judged.members, estimate.pairs) != Some(1) {
+            let sampling = estimate.sampling;
+            let together = family.callable_with(judged.members, sampling.smallest_p());
+            if together != Some(1) {
                 warnings.push(Warning::TooFewForFamily {
                     family,
                     members: judged.members,
-                    pairs: estimate.pairs,
-                    needed: pairs_needed(family, judged.members),
-                    together: fewest_callable(family, judged.members, estimate.pairs),
+                    sampling,
+                    needed: sampling.needed(family, judged.members),
+                    together,
                 });
             }
             Verdict::Unclear {
                 detectable: detectable(&estimate, family.level(judged.members))
                     .map(|effect| (effect + band).exp_m1()),
                 pairs_for_flat: (band < delta).then(|| {
-                    let pairs = (9.4 * (estimate.spread / delta).powi(2)).ceil();
-                    (pairs as u64).max(settings.min_pairs as u64)
+                    let ratio = estimate.spread / delta;
+                    let pairs = (9.4 * sampling.per_pair() * ratio.powi(2)).ceil();
+                    (pairs as u64).max(fewest as u64)
                 }),
             }
         };
@@ -270,22 +316,35 @@ impl Comparison {
         if self.bias_band.is_none() && !matches!(judged.verdict, Verdict::Unclear { .. }) {
             warnings.push(Warning::BandUnknown);
         }
-        let limit = 2.0 / (estimate.pairs as f64).sqrt();
+        let limit = 2.0 / (estimate.sampling.runs() as f64).sqrt();
         match estimate.autocorrelation {
-            Some(rho) if rho.abs() > limit => {
-                warnings.push(Warning::Autocorrelated { rho, limit });
-            }
+            Some(rho) if rho.abs() > limit => warnings.push(match independent {
+                false => Warning::Autocorrelated { rho, limit },
+                true => Warning::SamplesAutocorrelated { rho, limit },
+            }),
             _ => {}
         }
         if estimate.spread == 0.0 {
-            warnings.push(Warning::NoVariation);
+            warnings.push(match independent {
+                false => Warning::NoVariation,
+                true => Warning::NoVariationWithin,
+            });
+        }
+        if independent {
+            warnings.push(Warning::DriftNotControlled);
         }
         if self.stopping != Stopping::Fixed {
             warnings.push(Warning::IntervalAfterEarlyStop);
         }
         if estimate.method == Method::Normal {
-            warnings.push(Warning::NormalApproximation {
-                pairs: estimate.pairs,
+            warnings.push(match estimate.sampling {
+                Sampling::Pairs(pairs) => Warning::NormalApproximation { pairs },
+                Sampling::Independent {
+                    baseline,
+                    experiment,
+                } => Warning::NormalApproximationOfSamples {
+                    samples: baseline + experiment,
+                },
             });
         }
     }
@@ -293,11 +352,12 @@ impl Comparison {
 
 /// Returns the effect, a logarithm, that a test at `level` finds with 80 % power:
 /// (z₁₋α/₂ + z₀.₈) s_d / √(n − z²₁₋α/₂/2), which is 0.66 s_d at n = 20 and
-/// α = 5 % (Guenther 1981 for the t-test; the signed-rank test is within a few
-/// percent of it).
+/// α = 5 % (Guenther 1981 for the t-test; the rank tests are within a few
+/// percent of it). Of independent samples, mn/(m + n) and z²/8 stand for n and
+/// z²/2.
 fn detectable(estimate: &Estimate, level: f64) -> Option<f64> {
     let z = normal::upper_quantile(level / 2.0);
-    let room = estimate.pairs as f64 - 0.5 * z * z;
-    (smallest_p(estimate.pairs) < level && room > 0.0)
+    let room = estimate.sampling.room(z);
+    (estimate.sampling.smallest_p() < level && room > 0.0)
         .then(|| (z + normal::upper_quantile(0.2)) * estimate.spread / room.sqrt())
 }

@@ -50,6 +50,12 @@
 //! false discovery rate in any case. Flat is claimed at 5 % for each
 //! comparison by itself.
 //!
+//! # Without pairs
+//! [`Comparison::independent`] takes two samples that nothing pairs, as the
+//! files of other programs have them: the exact rank-sum test, and the
+//! Hodges-Lehmann shift between the samples. All else is the same, and a
+//! warning says that a drift between the samples was not controlled.
+//!
 //! # Many subjects
 //! [`best()`] takes complete blocks of any number of subjects and gives the set
 //! that contains the best of them, how far behind each is, and which are shown
@@ -87,8 +93,10 @@ mod interim;
 mod judge;
 mod normal;
 mod pair;
+mod rank_sum;
 mod region;
 mod role;
+mod samples;
 mod series;
 mod settings;
 mod signed_rank;
@@ -99,14 +107,16 @@ mod warning;
 pub use aa::{AaCheck, aa_check, bias_band};
 pub use best::{Looks, Standing, best, blocks_needed, have_left};
 pub use early_stop::{EarlyStop, Stopping};
-pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate};
+pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate, estimate_independent};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
 pub use interaction::{INTERACTION, Interaction, interaction};
 pub use interim::{Interim, LOOKS, MORE, interim, is_look};
 pub use judge::{Comparison, judge};
 pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, fork_seed};
+pub use rank_sum::EXACT_SAMPLES;
 pub use region::{JudgedRegion, Region, judge_regions};
 pub use role::Role;
+pub use samples::{Independent, MIN_SAMPLES, Samples, Sampling};
 pub use settings::{BadSetting, MIN_PAIRS, Settings};
 pub use signed_rank::{EXACT_PAIRS, Method};
 pub use verdict::{Judged, Reason, Verdict};

@@ -276,6 +276,7 @@ impl Pair {
     }
 }
 
-fn usable(value: f64) -> bool {
+/// Whether a value has a logarithm.
+pub(crate) fn usable(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }

@@ -20,6 +20,14 @@ pub(crate) fn lag1(series: &[f64]) -> Option<f64> {
     (square > 0.0).then(|| product / square)
 }
 
+/// Returns the lag-1 autocorrelation within two series, each about its own mean.
+pub(crate) fn lag1_within(series: [&[f64]; 2]) -> Option<f64> {
+    let of = series.map(|x| lag1(x).map(|rho| (rho, x.len() as f64)));
+    let known: Vec<(f64, f64)> = of.into_iter().flatten().collect();
+    let all: f64 = known.iter().map(|(_, n)| n).sum();
+    (all > 0.0).then(|| known.iter().map(|(rho, n)| rho * n).sum::<f64>() / all)
+}
+
 /// Returns the logarithms of the usable runs in the order in which they ran, each
 /// less the mean of its side, so that an effect is not mistaken for
 /// autocorrelation.

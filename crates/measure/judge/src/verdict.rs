@@ -36,6 +36,13 @@ pub enum Reason {
         /// Names the fault of that pair.
         fault: Fault,
     },
+    /// The same, of a run that is in no pair.
+    FatalSample {
+        /// Index of the run in its side.
+        sample: usize,
+        /// What was wrong with it.
+        fault: Fault,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -46,6 +53,12 @@ impl fmt::Display for Reason {
                 f,
                 "{failed} of {of} pairs failed, the first because {first}; mend that and measure \
                  again"
+            ),
+            Self::FatalSample { sample, fault } => write!(
+                f,
+                "in sample {}, {fault}; choose a metric that is always above zero, or find out \
+                 what that run did",
+                sample + 1
             ),
             Self::Fatal { pair, fault } => {
                 write!(f, "in pair {}, {fault}", pair + 1)?;
@@ -84,7 +97,8 @@ pub enum Verdict {
         /// `None` where they could not have called any effect, however large.
         detectable: Option<f64>,
         /// About how many pairs it would take to show flat four times in
-        /// five if there were no difference: 9.4 (s_d/δ)². `None` where the
+        /// five if there were no difference: 9.4 (s_d/δ)²; of independent samples,
+        /// how many of each side. `None` where the
         /// bias band forbids flat, and where there are too few pairs to tell.
         pairs_for_flat: Option<u64>,
     },
@@ -112,17 +126,18 @@ pub struct Judged {
     pub role: Role,
     /// Holds what the pairs show: better, worse, flat, unclear or invalid.
     pub verdict: Verdict,
-    /// From the usable pairs; `None` if there are none. Present for invalid
+    /// From the usable runs; `None` if there are none. Present for invalid
     /// comparisons too, where it must not be shown as a result.
     pub estimate: Option<Estimate>,
-    /// p of this comparison alone: the signed-rank test's, or the e-value's
-    /// where it could stop early. 1 where invalid.
+    /// p of this comparison alone: the signed-rank or rank-sum test's, or the e-value's
+    /// where it could stop early. Of two samples, that of a difference within the
+    /// bias band. 1 where invalid.
     pub p: f64,
     /// p adjusted for the family.
     pub p_adjusted: f64,
     /// Counts the comparisons that share the 5 %.
     pub members: usize,
-    /// Pairs that were set aside, by index.
+    /// Pairs, or samples of a side, that were set aside, by index.
     pub set_aside: Vec<(usize, Fault)>,
     /// Warnings about the verdict.
     pub warnings: Vec<Warning>,
@@ -133,7 +148,12 @@ impl Judged {
     /// neither invalid nor unclear for want of pairs.
     #[must_use]
     pub fn was_judged(&self) -> bool {
-        let few = |warning: &Warning| matches!(warning, Warning::TooFewPairs { .. });
+        let few = |warning: &Warning| {
+            matches!(
+                warning,
+                Warning::TooFewPairs { .. } | Warning::TooFewSamples { .. }
+            )
+        };
         !matches!(self.verdict, Verdict::Invalid(_)) && !self.warnings.iter().any(few)
     }
 }

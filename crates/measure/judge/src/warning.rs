@@ -9,6 +9,9 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::family::Family;
+use crate::pair::Side;
+use crate::rank_sum::EXACT_SAMPLES;
+use crate::samples::{MIN_SAMPLES, Sampling};
 use crate::signed_rank::EXACT_PAIRS;
 
 /// A condition that weakens a verdict, or that a further run would fix.
@@ -65,9 +68,9 @@ pub enum Warning {
         family: Family,
         /// Counts the comparisons of the family.
         members: usize,
-        /// Counts the pairs that there are.
-        pairs: usize,
-        /// Counts the pairs that it takes.
+        /// How many runs there are, and whether they are pairs.
+        sampling: Sampling,
+        /// How many pairs it takes, or samples of each side.
         needed: usize,
         /// Counts the members that must be unanimous before any can be called;
         /// `None` if even all of them are not enough.
@@ -80,9 +83,29 @@ pub enum Warning {
         /// The number of pairs needed.
         needed: usize,
     },
+    /// A side has fewer samples than any verdict needs.
+    TooFewSamples {
+        /// The side with fewer.
+        side: Side,
+        /// The number of its usable samples.
+        usable: usize,
+    },
     /// All differences are the same number: the runs were not independent, or
     /// the metric is too coarse.
     NoVariation,
+    /// All samples of a side are the same number: the metric is exact, or too
+    /// coarse.
+    NoVariationWithin,
+    /// The samples of a side are autocorrelated, which the test assumes they are
+    /// not.
+    SamplesAutocorrelated {
+        /// Lag-1 autocorrelation within the sides.
+        rho: f64,
+        /// The bound that chance exceeds once in twenty, 2/√n.
+        limit: f64,
+    },
+    /// Nothing pairs the runs, so a drift between the sides looks like an effect.
+    DriftNotControlled,
     /// The session could stop early; its interval holds for a fixed number of
     /// pairs only.
     IntervalAfterEarlyStop,
@@ -90,6 +113,11 @@ pub enum Warning {
     NormalApproximation {
         /// Counts the pairs that there are.
         pairs: usize,
+    },
+    /// The same, of samples that nothing pairs.
+    NormalApproximationOfSamples {
+        /// How many samples both sides have.
+        samples: usize,
     },
 }
 
@@ -134,24 +162,59 @@ impl fmt::Display for Warning {
             ),
             Self::TooFewForFamily {
                 members,
-                pairs,
+                sampling,
                 needed,
                 together,
                 ..
             } => {
+                let (have, of) = match sampling {
+                    Sampling::Pairs(pairs) => (format!("{pairs} pairs"), "pairs"),
+                    Sampling::Independent {
+                        baseline,
+                        experiment,
+                    } => (
+                        format!("{baseline} and {experiment} samples"),
+                        "samples of each side",
+                    ),
+                };
                 write!(
                     f,
-                    "{pairs} pairs cannot call one of {members} comparisons better or worse"
+                    "{have} cannot call one of {members} comparisons better or worse"
                 )?;
                 if let Some(k) = together {
                     write!(f, " unless {k} agree")?;
                 }
-                write!(f, "; take {needed} pairs or more, or fewer comparisons")
+                write!(f, "; take {needed} {of} or more, or fewer comparisons")
             }
             Self::TooFewPairs { usable, needed } => write!(
                 f,
                 "only {usable} {} can be used and {needed} are needed; measure for longer",
                 if *usable == 1 { "pair" } else { "pairs" }
+            ),
+            Self::TooFewSamples { side, usable } => write!(
+                f,
+                "the {side} has only {usable} {} that can be used and {MIN_SAMPLES} are needed; \
+                 repeat the benchmark more often",
+                if *usable == 1 { "sample" } else { "samples" }
+            ),
+            Self::NoVariationWithin => f.write_str(
+                "every sample of a side is the same number: an exact count, or a metric that is \
+                 too coarse",
+            ),
+            Self::SamplesAutocorrelated { rho, limit } => write!(
+                f,
+                "the samples depend on one another (lag-1 autocorrelation {rho:.2}, beyond \
+                 ±{limit:.2}): the error rate may not be 5 %; let each sample be a process of its \
+                 own, or measure in turn (locklab compare)"
+            ),
+            Self::DriftNotControlled => f.write_str(
+                "drift was not controlled: the sides were not measured in turn, so what changed \
+                 between them looks like an effect; measure in pairs (locklab compare)",
+            ),
+            Self::NormalApproximationOfSamples { samples } => write!(
+                f,
+                "{samples} samples are more than the {EXACT_SAMPLES} of the exact distribution; \
+                 its normal approximation was used"
             ),
             Self::NoVariation => f.write_str(
                 "every pair gave the same difference; vary the seed, the layout or the boot \

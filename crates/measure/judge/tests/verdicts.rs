@@ -1,8 +1,8 @@
 //! Each verdict, reason and warning, reached on purpose.
 
 use locklab_judge::{
-    BadSetting, Comparison, Direction, Family, FaultKind, Judged, Order, Pair, Reason, Settings,
-    Side, Stopping, Verdict, Warning, estimate, judge,
+    BadSetting, Comparison, Direction, Family, FaultKind, Independent, Judged, Order, Pair, Reason,
+    Sampling, Settings, Side, Stopping, Verdict, Warning, estimate, judge,
 };
 
 /// `n` pairs whose differences have the given mean and are spread evenly
@@ -263,7 +263,7 @@ fn a_family_shares_the_five_percent_and_says_who_lost() {
         w,
         Warning::TooFewForFamily {
             members: 20,
-            pairs: 8,
+            sampling: Sampling::Pairs(8),
             needed: 10,
             together: None,
             ..
@@ -426,4 +426,89 @@ fn one_pair_has_an_estimate_and_no_limits() {
     assert_eq!((e.ratio().low, e.ratio().high), (0.0, f64::INFINITY));
     assert_eq!((e.baseline, e.experiment, e.spread), (2.0, 3.0, 0.0));
     assert_eq!(e.p, 1.0);
+}
+
+/// Times around `centre` without an order.
+fn times(n: usize, centre: f64, half_width: f64) -> Vec<f64> {
+    let runs = pairs(n, 0.0, half_width);
+    runs.iter().map(|pair| centre * pair.experiment).collect()
+}
+
+fn samples(baseline: Vec<f64>, experiment: Vec<f64>) -> Comparison {
+    let samples = Independent {
+        baseline,
+        experiment,
+    };
+    Comparison::independent(samples, Direction::LowerIsBetter)
+}
+
+#[test]
+fn samples_without_pairs_have_the_same_verdicts_and_the_caveat_of_drift() {
+    let word = |experiment: f64, spread: f64| {
+        let judged = one(samples(
+            times(20, 1.0, spread),
+            times(20, experiment, spread),
+        ));
+        assert!(judged.warnings.contains(&Warning::DriftNotControlled));
+        judged.verdict.word()
+    };
+    assert_eq!(word(0.95, 0.02), "better");
+    assert_eq!(word(1.05, 0.02), "worse");
+    assert_eq!(word(1.001, 0.005), "flat");
+    assert_eq!(word(1.0, 0.2), "unclear");
+}
+
+#[test]
+fn a_drift_that_may_have_been_is_a_bias_that_must_be_exceeded() {
+    let worse = samples(times(20, 1.0, 0.01), times(20, 1.02, 0.01));
+    assert_eq!(one(worse.clone()).verdict, Verdict::Worse);
+    let within = one(Comparison {
+        bias_band: Some(0.03),
+        ..worse
+    });
+    assert_eq!(within.verdict.word(), "unclear");
+}
+
+#[test]
+fn samples_that_cannot_be_judged_say_why() {
+    let few = one(samples(times(3, 1.0, 0.01), times(20, 2.0, 0.01)));
+    assert_eq!(few.verdict.word(), "unclear");
+    assert!(!few.was_judged());
+    let text = few.warnings[0].to_string();
+    assert!(
+        text.starts_with("the baseline has only 3 samples that can be used and 4 are needed"),
+        "{text}"
+    );
+    for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let mut experiment = times(20, 1.0, 0.01);
+        experiment[4] = wrong;
+        let judged = one(samples(times(20, 1.0, 0.01), experiment));
+        let Verdict::Invalid(reasons) = &judged.verdict else {
+            panic!("{:?}", judged.verdict);
+        };
+        let text = reasons[0].to_string();
+        assert!(
+            text.starts_with("in sample 5, the experiment's run"),
+            "{text}"
+        );
+        assert_eq!(judged.p, 1.0);
+    }
+    let nothing = one(samples(Vec::new(), times(20, 1.0, 0.01)));
+    assert_eq!(nothing.verdict, Verdict::Invalid(vec![Reason::NotMeasured]));
+    // An exact count differs without any noise.
+    let exact = one(samples(vec![100.0; 10], vec![102.0; 10]));
+    assert_eq!(exact.verdict, Verdict::Worse);
+    assert!(exact.warnings.contains(&Warning::NoVariationWithin));
+}
+
+#[test]
+fn samples_of_a_large_family_say_how_many_it_takes() {
+    let comparisons = vec![samples(times(4, 1.0, 0.1), times(4, 1.0, 0.1)); 10];
+    let judged = judge(&comparisons, &Settings::default()).unwrap();
+    let needed = judged[0].warnings.iter().find_map(|warning| match warning {
+        Warning::TooFewForFamily { needed, .. } => Some(*needed),
+        _ => None,
+    });
+    // 2 of 924 choices are below 5 % of 10 comparisons, 2 of 252 are not.
+    assert_eq!(needed, Some(6));
 }

@@ -29,7 +29,7 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// The word on the command line.
+    /// Returns the word on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -39,9 +39,27 @@ impl FailOn {
             Self::Incomplete => "incomplete",
         }
     }
+
+    /// Returns the exit code of a gate that fails for this reason.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Worse => 3,
+            Self::Unclear => 4,
+            Self::Invalid => 5,
+            Self::Incomplete => 6,
+        }
+    }
+
+    /// Returns those that were named, the weightiest first: what is worse was shown, what
+    /// is invalid or missing was not.
+    pub fn by_weight(named: &[Self]) -> impl Iterator<Item = Self> {
+        let order = [Self::Worse, Self::Invalid, Self::Incomplete, Self::Unclear];
+        order.into_iter().filter(|word| named.contains(word))
+    }
 }
 
-/// Whether the gate fails on one of the verdicts.
+/// Returns the weightiest of the verdicts on which the gate fails, if it fails.
 ///
 /// # Errors
 /// If no cell has a verdict, so that nothing was judged.
@@ -49,7 +67,7 @@ pub fn fails(
     fail_on: &[FailOn],
     experiment: &Experiment,
     verdicts: &Verdicts,
-) -> Result<bool, Error> {
+) -> Result<Option<FailOn>, Error> {
     if let Some(ranking) = &verdicts.ranking {
         return fails_today(fail_on, experiment, ranking);
     }
@@ -70,7 +88,7 @@ pub fn fails(
         || experiment.cells.iter().any(|cell| {
             cell.stopped.is_some() || cell.pairs.len() < experiment.design.pairs as usize
         });
-    Ok(fail_on.iter().any(|fail_on| match fail_on {
+    Ok(FailOn::by_weight(fail_on).find(|fail_on| match fail_on {
         FailOn::Worse => verdicts.primaries().any(|v| *v == Verdict::Worse),
         FailOn::Unclear => verdicts
             .primaries()
@@ -80,12 +98,12 @@ pub fn fails(
     }))
 }
 
-/// Whether what is in use today fails against the best of the others.
+/// Returns whether what is in use today fails against the best of the others.
 fn fails_today(
     fail_on: &[FailOn],
     experiment: &Experiment,
     ranking: &Ranking,
-) -> Result<bool, Error> {
+) -> Result<Option<FailOn>, Error> {
     let words = ranking.points.iter().filter_map(Point::today);
     let words: Vec<&str> = words.collect();
     if !fail_on.is_empty() && words.iter().all(|word| *word == "invalid") {
@@ -97,13 +115,13 @@ fn fails_today(
     }
     let stopped = |cell: &Cell| cell.stopped.is_some();
     let incomplete = experiment.interrupted.is_some() || experiment.cells.iter().any(stopped);
-    Ok(fail_on.iter().any(|fail_on| match fail_on {
+    Ok(FailOn::by_weight(fail_on).find(|fail_on| match fail_on {
         FailOn::Incomplete => incomplete,
         other => words.contains(&other.word()),
     }))
 }
 
-/// A warning, before anything runs, that this few pairs can decide nothing, or
+/// Returns a warning, before anything runs, that this few pairs can decide nothing, or
 /// no single comparison alone.
 #[must_use]
 pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {

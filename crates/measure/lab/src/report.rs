@@ -29,9 +29,11 @@ use locklab_document::Document;
 #[must_use]
 pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
     let report = Report::new(experiment, verdicts, context);
-    match experiment.layout() {
+    let mut document = match experiment.layout() {
         Layout::Matrix => matrix::document(&report),
         Layout::Workloads => workloads::document(&report),
         Layout::Ranking => rank::document(&report),
-    }
+    };
+    document.started.clone_from(&context.started);
+    document
 }

@@ -9,6 +9,9 @@ use locklab_judge::Family;
 use locklab_lab::experiment::Experiment;
 use locklab_lab::gate::{FailOn, fails, not_complete, too_few_pairs};
 use locklab_lab::report::{Context, document};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 fn report(experiment: &Experiment) -> Document {
     let context = Context {
@@ -44,72 +47,206 @@ fn junit_fails_what_the_gate_fails_and_passes_nothing_that_was_not_shown() {
     assert_eq!(outcome, "failure");
     assert!(message.unwrap().contains("is worse by a factor of 0.99"));
     assert_eq!(case("fs-mark").0, "skipped");
-    assert_eq!(case("kernel-build").0, "system-out");
+    let passed = |n: &roxmltree::Node| n.attribute("name") == Some("kernel-build");
+    let passed = found.descendants().find(passed).unwrap();
+    assert_eq!(passed.first_element_child(), None);
+    let output = found.descendants().find(|n| n.has_tag_name("system-out"));
+    let output = output.unwrap().text().unwrap();
+    assert!(output.contains("\nflat: kernel-build: "), "{output}");
 
     let strict = junit(
         &report(&programs()),
         &["worse", "unclear", "invalid", "incomplete"],
     );
-    assert!(strict.contains("failures=\"3\" skipped=\"0\""));
+    assert!(strict.contains("failures=\"3\" errors=\"0\" skipped=\"0\""));
+}
+
+/// The schemas are in the folder of that name, with their sources.
+#[test]
+fn junit_is_valid_for_jenkins_ant_and_azure() {
+    let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
+    let folder = tempfile::tempdir().unwrap();
+    let mut odd = report(&troubled());
+    odd.started = None;
+    odd.title = " \u{1}<title>  & \n ".into();
+    odd.head.push(("".into(), "\u{fffe}".into()));
+    odd.findings[0].name = String::new();
+    odd.findings[0].seconds = Some(f64::NAN);
+    let mut nothing = odd.clone();
+    nothing.findings.clear();
+    let reports = [
+        report(&programs()),
+        report(&troubled()),
+        report(&kernels()),
+        odd,
+        nothing,
+    ];
+    for schema in ["jenkins.xsd", "ant.xsd"] {
+        let refused = |text: &str| {
+            let file = folder.path().join("junit.xml");
+            std::fs::write(&file, text).unwrap();
+            let checked = Command::new("xmllint")
+                .args(["--noout", "--schema"])
+                .args([&schemas.join(schema), &file])
+                .output()
+                .expect("xmllint is installed: apt-get install libxml2-utils");
+            (!checked.status.success()).then(|| String::from_utf8(checked.stderr).unwrap())
+        };
+        for document in &reports {
+            for failing in [
+                &["worse"][..],
+                &["worse", "unclear", "invalid", "incomplete"],
+            ] {
+                let text = junit(document, failing);
+                assert_eq!(refused(&text), None, "{schema}: {text}");
+            }
+        }
+        // What version 0.2 wrote, and what the schema is for.
+        let text = junit(&reports[0], &["worse"]);
+        let without = text.replace(" errors=\"0\"", "");
+        assert!(refused(&without).unwrap().contains("errors"));
+        let unknown = text.replace("<testsuites>", "<testsuites skipped=\"0\">");
+        assert!(refused(&unknown).unwrap().contains("skipped"));
+    }
+}
+
+/// What GitHub says of the files that it takes ("SARIF support for code scanning"):
+/// nothing where it takes this one.
+fn refused_by_github(sarif: &Value) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut must = |holds: bool, what: String| {
+        if !holds {
+            list.push(what);
+        }
+    };
+    let text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    must(sarif["version"] == "2.1.0", "version".into());
+    must(text(&sarif["$schema"]), "$schema".into());
+    let run = &sarif["runs"][0];
+    let driver = &run["tool"]["driver"];
+    must(text(&driver["name"]), "name".into());
+    let rules = driver["rules"].as_array().unwrap();
+    for rule in rules {
+        let id = &rule["id"];
+        must(text(id), "rule id".into());
+        for part in ["shortDescription", "fullDescription", "help"] {
+            must(text(&rule[part]["text"]), format!("{id}: {part}"));
+        }
+    }
+    let results = run["results"].as_array().unwrap();
+    must(results.len() <= 25_000, "more than 25,000 results".into());
+    for result in results {
+        must(text(&result["message"]["text"]), "message".into());
+        let level = result["level"].as_str().unwrap_or_default();
+        must(
+            ["error", "warning", "note"].contains(&level),
+            format!("level {level}"),
+        );
+        let index = result["ruleIndex"].as_u64().unwrap() as usize;
+        must(rules[index]["id"] == result["ruleId"], "ruleIndex".into());
+        let locations = result["locations"].as_array().unwrap();
+        must(!locations.is_empty(), "no location".into());
+        for location in locations {
+            let place = &location["physicalLocation"];
+            must(place.is_object(), "expected a physical location".into());
+            let uri = place["artifactLocation"]["uri"]
+                .as_str()
+                .unwrap_or_default();
+            let plain = uri
+                .bytes()
+                .all(|b| b.is_ascii_graphic() && !b"<>\"{}|\\^`".contains(&b));
+            must(!uri.is_empty() && plain, format!("uri {uri}"));
+            must(
+                !uri.starts_with('/') && !uri.contains(':'),
+                format!("not relative: {uri}"),
+            );
+            must(
+                place["region"]["startLine"].as_u64() > Some(0),
+                "startLine".into(),
+            );
+        }
+        let prints = result["partialFingerprints"].as_object();
+        must(
+            prints.is_some_and(|p| p.values().all(text)),
+            "fingerprints".into(),
+        );
+    }
+    list
 }
 
 #[test]
-fn sarif_has_a_result_a_verdict() {
-    let found = sarif(&report(&troubled()), &["worse", "invalid"]);
-    assert_eq!(found["version"], "2.1.0");
-    let run = &found["runs"][0];
-    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    let results = run["results"].as_array().unwrap();
-    assert_eq!(results.len(), 4);
-    for result in results {
-        let index = result["ruleIndex"].as_u64().unwrap() as usize;
-        assert_eq!(rules[index]["id"], result["ruleId"]);
-        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
-        let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
-        assert_eq!(place, "experiments/unlock.toml");
-    }
-    let verdicts: Vec<(&str, &str)> = results
-        .iter()
-        .map(|r| (r["ruleId"].as_str().unwrap(), r["level"].as_str().unwrap()))
-        .collect();
+fn sarif_has_a_result_for_what_is_a_problem_and_github_takes_it() {
+    let all = ["worse", "unclear", "invalid", "incomplete"];
+    let verdicts = |experiment: &Experiment, failing: &[&str]| -> Vec<String> {
+        let document = report(experiment);
+        let mut nameless = document.clone();
+        for finding in &mut nameless.findings {
+            finding.file = None;
+        }
+        assert_eq!(refused_by_github(&sarif(&nameless, failing)), [""; 0]);
+        let found = sarif(&document, failing);
+        assert_eq!(refused_by_github(&found), [""; 0]);
+        let results = found["runs"][0]["results"].as_array().unwrap();
+        let shown = |result: &Value| {
+            let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+            assert_eq!(place, "experiments/unlock.toml");
+            let [rule, level] = ["ruleId", "level"].map(|name| result[name].as_str().unwrap());
+            format!("{rule} {level}")
+        };
+        results.iter().map(shown).collect()
+    };
+    // Better and flat are no problem, and unclear is one where it was named.
+    assert_eq!(verdicts(&programs(), &["worse"]), ["worse error"]);
+    assert_eq!(verdicts(&programs(), &["invalid"]), ["worse warning"]);
     assert_eq!(
-        verdicts,
-        [
-            ("better", "none"),
-            ("better", "none"),
-            ("invalid", "error"),
-            ("incomplete", "none")
-        ]
+        verdicts(&programs(), &all),
+        ["unclear error", "worse error", "incomplete error"]
     );
+    assert_eq!(verdicts(&troubled(), &["worse"]), [""; 0]);
+    assert_eq!(
+        verdicts(&troubled(), &["worse", "invalid"]),
+        ["invalid error"]
+    );
+    // What version 0.2 wrote was refused as a whole.
+    let mut logical = sarif(&report(&programs()), &["worse"]);
+    let location = &mut logical["runs"][0]["results"][0]["locations"][0];
+    location.as_object_mut().unwrap().remove("physicalLocation");
+    assert!(refused_by_github(&logical).contains(&"expected a physical location".into()));
 }
 
-fn gate(experiment: &Experiment) -> Vec<Result<bool, Error>> {
+/// The exit code of a gate on each word, by itself.
+fn gate(experiment: &Experiment) -> Vec<Result<u8, Error>> {
     let verdicts = judged(experiment);
     FailOn::value_variants()
         .iter()
-        .map(|fail_on| fails(&[*fail_on], experiment, &verdicts))
+        .map(|word| fails(&[*word], experiment, &verdicts))
+        .map(|failed| failed.map(|word| word.map_or(0, FailOn::exit_code)))
         .collect()
 }
 
 #[test]
 fn a_gate_fails_on_what_it_names() {
     let flat = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.0);
-    assert_eq!(gate(&flat), [false; 4].map(Ok));
+    assert_eq!(gate(&flat), [0; 4].map(Ok));
     let worse = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 0.9);
-    assert_eq!(gate(&worse), [true, false, false, false].map(Ok));
+    assert_eq!(gate(&worse), [3, 0, 0, 0].map(Ok));
     let better = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.1);
-    assert_eq!(gate(&better), [false; 4].map(Ok));
+    assert_eq!(gate(&better), [0; 4].map(Ok));
     // Within noise of 20 %, a difference of 1 % is not decided.
     let unclear = matrix(&[1], &[0], &[1], 16, 0.2, |_, _| 1.01);
-    assert_eq!(gate(&unclear), [false, true, false, false].map(Ok));
+    assert_eq!(gate(&unclear), [0, 4, 0, 0].map(Ok));
     let mut short = matrix(&[1], &[0], &[1], 16, 0.0, |_, _| 1.0);
     short.cells[0].pairs.truncate(12);
-    assert_eq!(gate(&short), [false, false, false, true].map(Ok));
+    assert_eq!(gate(&short), [0, 0, 0, 6].map(Ok));
     // One cell of two was not measured.
     let mut half = matrix(&[1, 2], &[0], &[1], 16, 0.0, |_, _| 1.0);
     half.cells[1].pairs.clear();
     half.cells[1].stopped = Some("no such program".into());
-    assert_eq!(gate(&half), [false, false, true, true].map(Ok));
+    assert_eq!(gate(&half), [0, 0, 5, 6].map(Ok));
+    // What was shown weighs most.
+    let verdicts = judged(&half);
+    let all = FailOn::value_variants();
+    assert_eq!(fails(all, &half, &verdicts), Ok(Some(FailOn::Invalid)));
     assert!(not_complete(&half).unwrap().starts_with("not complete: "));
     assert_eq!(not_complete(&flat), None);
 }
@@ -128,7 +265,7 @@ fn a_gate_that_judged_nothing_fails_whatever_it_names() {
             assert!(sentence.contains("no cell has a verdict"), "{sentence}");
         }
         let verdicts = judged(&experiment);
-        assert_eq!(fails(&[], &experiment, &verdicts), Ok(false));
+        assert_eq!(fails(&[], &experiment, &verdicts), Ok(None));
     }
 }
 

@@ -222,17 +222,20 @@ fn the_gate_fails_where_today_is_shown_worse() {
     let experiment = mixed(true);
     let gate =
         |experiment: &Experiment, words: &[FailOn]| fails(words, experiment, &judged(experiment));
-    assert_eq!(gate(&experiment, &[FailOn::Worse]), Ok(true));
+    assert_eq!(gate(&experiment, &[FailOn::Worse]), Ok(Some(FailOn::Worse)));
     let mut alone = experiment.clone();
     alone
         .cells
         .retain(|cell| cell.key.number("threads") == Some(1));
-    assert_eq!(gate(&alone, &[FailOn::Worse, FailOn::Unclear]), Ok(false));
+    assert_eq!(gate(&alone, &[FailOn::Worse, FailOn::Unclear]), Ok(None));
     // A lock that crashed does not fail what is in use, unless that is asked.
     alone.cells[2].stopped = Some("given up after 3 failed pairs".into());
     alone.cells[2].pairs.truncate(2);
-    assert_eq!(gate(&alone, &[FailOn::Worse]), Ok(false));
-    assert_eq!(gate(&alone, &[FailOn::Incomplete]), Ok(true));
+    assert_eq!(gate(&alone, &[FailOn::Worse]), Ok(None));
+    assert_eq!(
+        gate(&alone, &[FailOn::Incomplete]),
+        Ok(Some(FailOn::Incomplete))
+    );
     let document = document(&experiment, &judged(&experiment), &context());
     let cases = junit(&document, &["worse"]);
     assert!(cases.contains("failures=\"2\""), "{cases}");

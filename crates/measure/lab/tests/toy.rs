@@ -160,7 +160,7 @@ fn an_instrument_gets_text_html_and_json_for_nothing() {
     let data = json(&report);
     assert_eq!(data["workloads"][1]["metrics"][0]["verdict"], "better");
     assert!(markdown(&report).contains("| eyes \\[eyes\\] | 3"));
-    assert!(junit(&report, &["worse"]).contains("tests=\"2\" failures=\"0\" skipped=\"0\""));
+    assert!(junit(&report, &["worse"]).contains("tests=\"2\" failures=\"0\" errors=\"0\""));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use super::inputs::Report;
 use super::workload;
-use crate::experiment::Role;
+use crate::experiment::{Cell, Role};
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::Finding;
 use locklab_document::number;
 use locklab_judge::Verdict;
 
-/// One finding for each primary metric, and one for each cell without any run.
+/// Returns one finding for each primary metric, and one for each cell without any run.
 pub(super) fn of(report: &Report) -> Vec<Finding> {
     let mut findings = Vec::new();
     for judged in &report.verdicts.cells {
@@ -24,6 +24,7 @@ pub(super) fn of(report: &Report) -> Vec<Finding> {
                     None => "Not measured.".into(),
                 },
                 file: report.context.file.clone(),
+                ..Finding::default()
             });
             continue;
         }
@@ -84,5 +85,17 @@ fn finding(report: &Report, judged: &JudgedCell, m: &JudgedMetric, cell: &str) -
             )
         ),
         file: report.context.file.clone(),
+        line: None,
+        seconds: seconds(report.cell(judged)),
     }
+}
+
+/// Returns seconds from the first run of a cell to the start of its last, where its
+/// instrument has a clock.
+fn seconds(cell: &Cell) -> Option<f64> {
+    let samples = cell.pairs.iter().flat_map(|pair| pair.samples());
+    let starts: Vec<f64> = samples.filter_map(|s| s.started).collect();
+    let first = starts.iter().copied().min_by(f64::total_cmp)?;
+    let last = starts.iter().copied().max_by(f64::total_cmp)?;
+    Some(last - first)
 }

@@ -52,8 +52,12 @@ pub struct Context {
     pub date: String,
     /// The command line that repeats it.
     pub command: String,
-    /// The experiment file, where there is one.
+    /// The experiment file, or else the source of the experiment's subject, where
+    /// there is one: code hosts show a verdict beside it.
     pub file: Option<String>,
+    /// When it was started, as `2026-11-20T12:00:00` in UTC, where a time means
+    /// anything.
+    pub started: Option<String>,
     /// The words for this kind of comparison.
     pub words: Words,
 }

@@ -43,6 +43,7 @@ pub(super) fn document(report: &Report) -> Document {
         labels: experiment.labels.clone(),
         sections: Vec::new(),
         findings: findings::of(report),
+        started: None,
         data: results::matrix(report, &summary, &caveats),
     };
     let lead = |s: &String| Part::Prose(s.clone(), Tone::Lead);

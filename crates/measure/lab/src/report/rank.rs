@@ -53,6 +53,7 @@ pub(super) fn document(report: &Report) -> Document {
         labels: report.experiment.labels.clone(),
         sections: Vec::new(),
         findings: findings(report, ranking),
+        started: None,
         data: results::fields(report, ranking, &summary, &caveats),
     };
     let lead = |s: &String| Part::Prose(s.clone(), Tone::Lead);
@@ -375,6 +376,7 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
             verdict,
             message: format!("{words}{share}. {}.", number::count(ranked.blocks, "block")),
             file: report.context.file.clone(),
+            ..Finding::default()
         })
     };
     ranking.points.iter().filter_map(finding).collect()

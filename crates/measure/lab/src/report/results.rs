@@ -13,7 +13,7 @@ use super::workloads::words::sentence;
 use super::{rank, regions as regions_report};
 use crate::experiment::{Role, Source};
 use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
-use locklab_judge::Verdict;
+use locklab_judge::{Direction, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -129,6 +129,8 @@ struct MatrixCell {
     pairs: usize,
     /// Number of pairs that do not count.
     pairs_set_aside: usize,
+    /// Each pair that counts: what `locklab judge` reads.
+    pair_ratios: Option<PairRatios>,
     /// The p-value of this comparison alone.
     p: Option<f64>,
     /// The p-value adjusted for the family.
@@ -141,6 +143,17 @@ struct MatrixCell {
     warnings: Vec<String>,
     #[serde(flatten)]
     more: More,
+}
+
+/// experiment / baseline of each pair that counts, in order.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct PairRatios {
+    /// The primary metric.
+    metric: String,
+    /// Which way it improves.
+    #[schemars(with = "String")]
+    direction: Direction,
+    ratios: Vec<f64>,
 }
 
 /// A screening metric.
@@ -194,6 +207,8 @@ struct Workload {
     pairs: usize,
     /// The pairs that do not count.
     pairs_set_aside: Vec<SetAside>,
+    /// Each pair that counts: what `locklab judge` reads.
+    pair_ratios: Option<PairRatios>,
     /// The placement of the CPUs in its pairs; null where it is over all.
     placement: Option<String>,
     /// Why it was not run, or not to the end.
@@ -355,6 +370,7 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
         verdict: judged.verdict().map_or("invalid", Verdict::word),
         pairs: judged.differences.len(),
         pairs_set_aside: primary.map_or(0, |m| m.judged.set_aside.len()),
+        pair_ratios: pair_ratios(judged),
         p: primary.map(|m| m.judged.p),
         p_adjusted: primary.map(|m| m.judged.p_adjusted),
         handoffs_disagree: handoffs_disagree(judged),
@@ -373,6 +389,20 @@ fn matrix_cell(report: &Report, judged: &JudgedCell) -> MatrixCell {
             ..more(judged.verdict())
         },
     }
+}
+
+fn pair_ratios(judged: &JudgedCell) -> Option<PairRatios> {
+    let metric = &judged.primary()?.metric;
+    let sign = metric.direction.sign();
+    Some(PairRatios {
+        metric: metric.name.clone(),
+        direction: metric.direction,
+        ratios: judged
+            .differences
+            .iter()
+            .map(|d| (sign * d).exp())
+            .collect(),
+    })
 }
 
 /// The results of programs and kernels.
@@ -409,6 +439,7 @@ fn workload(report: &Report, judged: &JudgedCell) -> Workload {
         setup: map(&cell.facts),
         pairs: judged.pairs,
         pairs_set_aside: set_aside.collect(),
+        pair_ratios: pair_ratios(judged),
         placement: judged.class.clone(),
         stopped: cell.stopped.clone(),
         summary: sentence(report, judged),

@@ -34,6 +34,7 @@ pub(super) fn document(report: &Report) -> Document {
         labels: experiment.labels.clone(),
         sections: Vec::new(),
         findings: findings::of(report),
+        started: None,
         data: results::workloads(report, &conclusion, &caveats),
     };
     let lead = conclusion

@@ -387,6 +387,7 @@ pub(crate) fn context() -> Context {
         date: "2026-11-20 12:00 UTC".into(),
         command: "locklab matrix virt-spin virt-spin-backoff --seed 7".into(),
         file: None,
+        started: Some("2026-11-20T12:00:00".into()),
         words: WORDS,
     }
 }

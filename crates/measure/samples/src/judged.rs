@@ -1,0 +1,154 @@
+//! The verdicts on two files of samples, and whether a gate fails on them.
+//!
+//! What was not measured in turn may differ because the machine drifted between
+//! the sides. So a drift is assumed, decided beforehand, and over the time between
+//! them it is the bias that a difference must exceed. Must never be fitted to the
+//! samples: a change of everything at once looks the same as a drift.
+
+use crate::matching::{Compared, Matched, Unmatched, Why};
+use locklab_host::error::Error;
+use locklab_judge::{BadSetting, Comparison, Judged, Role, Samples, Settings, Verdict};
+use locklab_lab::gate::FailOn;
+
+/// How samples are judged, decided before they are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Judging {
+    /// The margin for flat, and the family.
+    pub settings: Settings,
+    /// The drift that is assumed, as a fraction in an hour.
+    pub drift: f64,
+    /// The time between the sides in seconds, where the caller knows it.
+    pub apart: Option<f64>,
+}
+
+/// The time between the sides, and how it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Apart {
+    /// The caller said so.
+    Given(f64),
+    /// The files have dates.
+    Dates(f64),
+    /// At least so long, by the time that their runs took.
+    Runs(f64),
+}
+
+impl Apart {
+    /// Returns it in seconds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        match self {
+            Self::Given(seconds) | Self::Dates(seconds) | Self::Runs(seconds) => seconds,
+        }
+    }
+}
+
+/// A benchmark with its verdict.
+#[derive(Clone, Debug)]
+pub struct JudgedRow {
+    /// The benchmark.
+    pub of: Matched,
+    /// What was shown.
+    pub judged: Judged,
+}
+
+/// Two files of samples, judged.
+#[derive(Clone, Debug)]
+pub struct JudgedSamples {
+    /// How the files are called, and what was not compared.
+    pub compared: Compared,
+    /// The verdicts, in the order of the baseline's file.
+    pub rows: Vec<JudgedRow>,
+    /// How they were judged.
+    pub judging: Judging,
+    /// The time between the sides.
+    pub apart: Apart,
+}
+
+impl JudgedSamples {
+    /// Returns the drift that is assumed over the time between the sides, as a fraction.
+    #[must_use]
+    pub fn allowance(&self) -> f64 {
+        allowance(&self.judging, self.apart)
+    }
+
+    /// Returns the verdicts that decide.
+    pub fn primaries(&self) -> impl Iterator<Item = &JudgedRow> {
+        self.rows.iter().filter(|row| row.of.role == Role::Primary)
+    }
+
+    /// Benchmarks of the baseline that the experiment does not have.
+    pub fn missing(&self) -> impl Iterator<Item = &Unmatched> {
+        let unmatched = self.compared.unmatched.iter();
+        unmatched.filter(|u| u.role == Role::Primary && u.why == Why::OnlyBaseline)
+    }
+
+    /// Benchmarks whose figures do not measure the same on both sides.
+    pub fn unlike(&self) -> impl Iterator<Item = &Unmatched> {
+        let unmatched = self.compared.unmatched.iter();
+        unmatched.filter(|u| u.role == Role::Primary && matches!(u.why, Why::Units(..)))
+    }
+}
+
+fn allowance(judging: &Judging, apart: Apart) -> f64 {
+    judging.drift * apart.seconds() / 3600.0
+}
+
+/// Judges the benchmarks of two files. Those that decide are one family.
+///
+/// # Errors
+/// [`BadSetting`] if a setting makes no sense. Samples are never an error.
+pub fn judge(mut compared: Compared, judging: Judging) -> Result<JudgedSamples, BadSetting> {
+    let [began, ended] = [0, 1].map(|side: usize| compared.files[side].measured);
+    let took = 0.5 * (compared.seconds[0] + compared.seconds[1]);
+    let apart = match (judging.apart, began.zip(ended)) {
+        (Some(seconds), _) => Apart::Given(seconds),
+        (None, Some((began, ended))) if (ended - began).abs() > took => {
+            Apart::Dates((ended - began).abs())
+        }
+        (None, _) => Apart::Runs(took),
+    };
+    let rows = std::mem::take(&mut compared.rows);
+    let comparisons: Vec<Comparison> = rows
+        .iter()
+        .map(|row| {
+            let drifts = row.drifts && matches!(row.samples, Samples::Independent(_));
+            Comparison {
+                samples: row.samples.clone(),
+                role: row.role,
+                bias_band: drifts.then(|| allowance(&judging, apart)),
+                ..Comparison::primary(Vec::new(), row.direction)
+            }
+        })
+        .collect();
+    let judged = locklab_judge::judge(&comparisons, &judging.settings)?;
+    let both = rows.into_iter().zip(judged);
+    Ok(JudgedSamples {
+        compared,
+        rows: both.map(|(of, judged)| JudgedRow { of, judged }).collect(),
+        judging,
+        apart,
+    })
+}
+
+/// Returns the first of the verdicts on which the gate fails, if it fails.
+///
+/// # Errors
+/// [`Error::Failed`] if nothing was judged.
+pub fn fails(fail_on: &[FailOn], judged: &JudgedSamples) -> Result<Option<FailOn>, Error> {
+    if !fail_on.is_empty() && !judged.primaries().any(|row| row.judged.was_judged()) {
+        return Err(Error::Failed(
+            "--fail-on judged nothing: no benchmark has a verdict; repeat the benchmarks more often"
+                .into(),
+        ));
+    }
+    let any = |is: fn(&Verdict) -> bool| judged.primaries().any(|row| is(&row.judged.verdict));
+    let found = |fail_on: &FailOn| match fail_on {
+        FailOn::Worse => any(|v| *v == Verdict::Worse),
+        FailOn::Unclear => any(|v| matches!(v, Verdict::Unclear { .. })),
+        FailOn::Invalid => {
+            any(|v| matches!(v, Verdict::Invalid(_))) || judged.unlike().next().is_some()
+        }
+        FailOn::Incomplete => judged.missing().next().is_some(),
+    };
+    Ok(FailOn::by_weight(fail_on).find(found))
+}

@@ -1,0 +1,538 @@
+//! The report of two files of samples: one table over all benchmarks, what the
+//! verdicts do not cover, and a geometric mean only beside what it hides.
+
+use crate::judged::{Apart, JudgedRow, JudgedSamples};
+use crate::matching::Why;
+use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
+use locklab_judge::{Estimate, Family, Role, Sampling, Shown, Verdict, Warning};
+use serde_json::{Map, Value, json};
+use std::mem::discriminant;
+use std::time::Duration;
+
+/// The most rows of a table that stands open; beyond, what is not decided is
+/// folded.
+const OPEN: usize = 40;
+
+/// The most names that a sentence lists.
+const NAMES: usize = 4;
+
+/// Returns the report, with the command line that makes it again.
+#[must_use]
+pub fn document(judged: &JudgedSamples, command: &str) -> Document {
+    let [baseline, experiment] = judged.compared.files.each_ref().map(|f| f.label.clone());
+    let caveats = caveats(judged);
+    let conclusion = conclusion(judged);
+    let mut document = Document {
+        title: format!("Samples: {experiment} against {baseline}"),
+        head: vec![("Figures".into(), figures(judged))],
+        labels: Labels::new(baseline, experiment),
+        findings: findings(judged),
+        data: data(judged, &caveats, &conclusion, command),
+        ..Document::default()
+    };
+    document.push(Section::new("Setup").facts(set_up(judged, command)));
+    if !caveats.is_empty() {
+        document.push(Section::new("Before you read this").items(caveats));
+    }
+    tables(judged, &mut document);
+    let mut end = Section::new("Conclusion");
+    for sentence in conclusion {
+        end = end.with(Part::Prose(sentence, Tone::Lead));
+    }
+    document.push(end);
+    document.push(Section::new("").note(
+        "Sig: **+ better and **- worse beyond noise, *+ and *- the same for a metric that \
+         explains; flat: shown to be within the margin (flat!0: small but not zero); ns: not \
+         shown either way; inval: invalid. Baseline and Experiment are medians; Delta is the \
+         Hodges-Lehmann estimate over the pairs, or over all differences between two samples.",
+    ));
+    document
+}
+
+/// Where the figures come from.
+fn figures(judged: &JudgedSamples) -> String {
+    let [b, e] = judged.compared.files.each_ref().map(|f| f.format.program());
+    let programs = if b == e {
+        b.to_owned()
+    } else {
+        format!("{b} and {e}")
+    };
+    format!("files of {programs}; read, not measured here")
+}
+
+fn set_up(judged: &JudgedSamples, command: &str) -> Facts {
+    let settings = &judged.judging.settings;
+    let pairs = judged.primaries().filter(|row| is_paired(row)).count();
+    let alone = judged.primaries().count() - pairs;
+    let samples = match (pairs, alone) {
+        (_, 0) => "pairs, measured in turn: signed-rank test".to_owned(),
+        (0, _) => "two independent samples: rank-sum test".to_owned(),
+        _ => format!("pairs in {pairs} benchmarks, two independent samples in {alone}"),
+    };
+    let drift = match judged.apart.seconds() {
+        0.0 => "not allowed for: the files do not say how far apart they were (--apart)".into(),
+        _ => format!(
+            "{} % an hour, over {}: differences up to {} % may be drift",
+            number::percent(100.0 * judged.judging.drift),
+            apart(judged.apart),
+            number::percent(100.0 * judged.allowance())
+        ),
+    };
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let mut facts = vec![
+        fact("Baseline", judged.compared.files[0].label.clone()),
+        fact("Experiment", judged.compared.files[1].label.clone()),
+        fact("Samples", samples),
+        fact(
+            "Flat",
+            format!(
+                "within +-{} %, decided before the files were read",
+                number::percent(100.0 * settings.delta)
+            ),
+        ),
+        fact(
+            "Family",
+            family(settings.family, judged.primaries().count()),
+        ),
+    ];
+    if alone > 0 {
+        facts.push(fact("Drift", drift));
+    }
+    facts.push(fact("Tool", locklab_lab::VERSION.into()));
+    facts.push(fact("Command", command.to_owned()));
+    facts
+}
+
+fn family(family: Family, members: usize) -> String {
+    let of = number::count(members, "benchmark");
+    match family {
+        Family::Holm => format!("the chance of any wrong call among {of} is 5 % (Holm)"),
+        Family::FalseDiscovery => {
+            format!("of the calls among {of}, one in twenty may be wrong (Benjamini-Hochberg)")
+        }
+        Family::Each => format!("each of {of} by itself: one in twenty equal ones is called"),
+    }
+}
+
+fn apart(apart: Apart) -> String {
+    let text = number::duration(Duration::try_from_secs_f64(apart.seconds()).unwrap_or_default());
+    match apart {
+        Apart::Given(_) => format!("{text} as given"),
+        Apart::Dates(_) => format!("{text} by the files' dates"),
+        Apart::Runs(_) => format!("at least {text}, which their runs took"),
+    }
+}
+
+fn is_paired(row: &JudgedRow) -> bool {
+    let estimate = row.judged.estimate;
+    estimate.is_some_and(|e| matches!(e.sampling, Sampling::Pairs(_)))
+}
+
+/// Returns what a reader must know, each kind once.
+fn caveats(judged: &JudgedSamples) -> Vec<String> {
+    let mut list = judged.compared.notes.clone();
+    list.extend(unmatched(judged));
+    for file in &judged.compared.files {
+        if file.one_process {
+            list.push(
+                "All samples of a benchmark are from one process: what differs from process to \
+                 process (layout, allocation, the CPU) is not in their noise."
+                    .into(),
+            );
+            break;
+        }
+    }
+    let mut kinds: Vec<(&Warning, usize)> = Vec::new();
+    for warning in judged.primaries().flat_map(|row| &row.judged.warnings) {
+        match kinds
+            .iter_mut()
+            .find(|(w, _)| discriminant(*w) == discriminant(warning))
+        {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((warning, 1)),
+        }
+    }
+    let of = judged.primaries().count();
+    for (warning, count) in kinds {
+        list.push(match warning {
+            // A file has no run of baseline against baseline.
+            Warning::BandUnknown => continue,
+            Warning::WithinBand { .. } => format!(
+                "In {}, the difference is significant but not beyond the drift that is assumed; \
+                 measure both in turn, or say how long they were apart (--apart) and what the \
+                 machine drifts (--drift).",
+                number::count(count, "benchmark")
+            ),
+            Warning::BandTooWide { band, delta } => format!(
+                "Flat cannot be claimed: the drift that is assumed is {} %, and flat means within \
+                 {} %; measure both in turn, or say how long they were apart (--apart).",
+                number::percent(100.0 * band),
+                number::percent(100.0 * delta)
+            ),
+            Warning::DriftNotControlled | Warning::TooFewForFamily { .. } => {
+                format!("{}.", capital(&warning.to_string()))
+            }
+            _ if count == of => format!("{}.", capital(&warning.to_string())),
+            _ => format!(
+                "In {}, the first of which: {warning}.",
+                number::count(count, "benchmark")
+            ),
+        });
+    }
+    let invalid = judged
+        .primaries()
+        .filter_map(|row| match &row.judged.verdict {
+            Verdict::Invalid(reasons) => Some((&row.of.name, reasons.first()?)),
+            _ => None,
+        });
+    list.extend(invalid.map(|(name, reason)| format!("{name} is invalid: {reason}.")));
+    list
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
+}
+
+/// Returns what cannot be compared, each reason once.
+fn unmatched(judged: &JudgedSamples) -> Vec<String> {
+    let [baseline, experiment] = judged.compared.files.each_ref().map(|f| &f.label);
+    let all = &judged.compared.unmatched;
+    let named = |why: &Why, deciding: bool| -> Vec<String> {
+        let of = all
+            .iter()
+            .filter(|u| u.why == *why && (u.role == Role::Primary || !deciding));
+        of.map(|u| u.name.clone()).collect()
+    };
+    let mut list = Vec::new();
+    for (why, there) in [
+        (Why::OnlyBaseline, baseline),
+        (Why::OnlyExperiment, experiment),
+    ] {
+        let names = named(&why, true);
+        if !names.is_empty() {
+            list.push(format!("Only in {there}, so not judged: {}.", few(&names)));
+        }
+    }
+    for unmatched in all {
+        if let Why::Units(b, e) = &unmatched.why {
+            list.push(format!(
+                "{} is in {b} in {baseline} and in {e} in {experiment}, so not judged.",
+                unmatched.name
+            ));
+        }
+    }
+    let zero = named(&Why::Zero, false);
+    if !zero.is_empty() {
+        list.push(format!(
+            "Not judged, because zero in some run: {}.",
+            few(&zero)
+        ));
+    }
+    list
+}
+
+/// Returns some of these names, and how many more there are.
+fn few(names: &[String]) -> String {
+    match names.len() {
+        0..=NAMES => names.join(", "),
+        n => format!("{} and {} more", names[..NAMES].join(", "), n - NAMES),
+    }
+}
+
+fn tables(judged: &JudgedSamples, document: &mut Document) {
+    let decided = |row: &&JudgedRow| {
+        let verdict = &row.judged.verdict;
+        !matches!(verdict, Verdict::Flat { .. } | Verdict::Unclear { .. })
+    };
+    let all: Vec<&JudgedRow> = judged.primaries().collect();
+    if all.len() > OPEN {
+        let mut decided: Vec<&JudgedRow> = all.iter().copied().filter(decided).collect();
+        decided.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        if !decided.is_empty() {
+            let rows = decided.iter().map(|row| metric_row(row)).collect();
+            document.push(Section::new("Better, worse and invalid").with(Part::Metrics(rows)));
+        }
+    }
+    if !all.is_empty() {
+        let rows = all.iter().map(|row| metric_row(row)).collect();
+        let section = Section::new("Benchmarks").with(Part::Metrics(rows));
+        document.push(section.folded(all.len() > OPEN));
+    }
+    let explain = judged
+        .rows
+        .iter()
+        .filter(|row| row.of.role == Role::Screening);
+    let rows: Vec<MetricRow> = explain.map(metric_row).collect();
+    if !rows.is_empty() {
+        let folded = rows.len() > OPEN;
+        document.push(
+            Section::new("Other metrics, which explain")
+                .with(Part::Metrics(rows))
+                .folded(folded),
+        );
+    }
+}
+
+/// Returns how large a difference is, either way.
+fn size(row: &JudgedRow) -> f64 {
+    row.judged.estimate.map_or(f64::INFINITY, |e| e.theta.abs())
+}
+
+fn metric_row(row: &JudgedRow) -> MetricRow {
+    let estimate = shown(row);
+    MetricRow {
+        name: match row.of.role {
+            Role::Primary => row.of.name.clone(),
+            Role::Screening => format!("{}: {}", row.of.name, row.of.metric),
+        },
+        unit: row.of.unit.clone(),
+        baseline: estimate.map(|e| e.baseline),
+        experiment: estimate.map(|e| e.experiment),
+        delta: estimate.map(|e| e.delta_percent()),
+        verdict: Some(row.judged.verdict.clone()),
+        role: match row.of.role {
+            Role::Primary => locklab_document::Role::Primary,
+            Role::Screening => locklab_document::Role::Screening,
+        },
+    }
+}
+
+/// Returns the estimate, unless it must not be shown as a result.
+fn shown(row: &JudgedRow) -> Option<Estimate> {
+    let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
+    row.judged.estimate.filter(|_| !invalid)
+}
+
+/// Returns what was shown, in sentences.
+fn conclusion(judged: &JudgedSamples) -> Vec<String> {
+    let of = judged.primaries().count();
+    let mut parts = Vec::new();
+    for word in ["worse", "better", "flat", "unclear", "invalid"] {
+        let with = judged
+            .primaries()
+            .filter(|row| row.judged.verdict.word() == word);
+        let names: Vec<String> = with.map(|row| row.of.name.clone()).collect();
+        if !names.is_empty() {
+            parts.push(match word {
+                "worse" | "better" | "invalid" => {
+                    format!("{word} in {} of {of} ({})", names.len(), few(&names))
+                }
+                _ => format!("{word} in {} of {of}", names.len()),
+            });
+        }
+    }
+    let mut sentences = Vec::new();
+    match parts.is_empty() {
+        true => sentences.push("No benchmark is in both files.".to_owned()),
+        false => sentences.push(format!("{}.", capital(&parts.join(", ")))),
+    }
+    sentences.extend(mean(judged).map(|mean| mean.sentence()));
+    if of > 0 {
+        sentences.push("Unclear does not mean equal, and what is invalid says nothing.".into());
+    }
+    sentences
+}
+
+/// The geometric mean of the ratios, with what it hides.
+struct Mean<'a> {
+    value: f64,
+    of: usize,
+    /// The smallest and the largest ratio, and whose they are.
+    from: (f64, &'a str),
+    to: (f64, &'a str),
+}
+
+/// Returns the geometric mean over the benchmarks of one direction, where there are
+/// several and no more than one direction.
+fn mean(judged: &JudgedSamples) -> Option<Mean<'_>> {
+    let mut ratios: Vec<(f64, &str)> = Vec::new();
+    let mut direction = None;
+    for row in judged.primaries() {
+        let Some(estimate) = shown(row) else { continue };
+        if *direction.get_or_insert(row.of.direction) != row.of.direction {
+            return None;
+        }
+        ratios.push((estimate.ratio().value, &row.of.name));
+    }
+    if ratios.len() < 2 {
+        return None;
+    }
+    let logs: f64 = ratios.iter().map(|(ratio, _)| ratio.ln()).sum();
+    let by_size = |a: &&(f64, &str), b: &&(f64, &str)| a.0.total_cmp(&b.0);
+    Some(Mean {
+        value: (logs / ratios.len() as f64).exp(),
+        of: ratios.len(),
+        from: *ratios.iter().min_by(by_size)?,
+        to: *ratios.iter().max_by(by_size)?,
+    })
+}
+
+impl Mean<'_> {
+    fn sentence(&self) -> String {
+        format!(
+            "The geometric mean of {} ratios is {}, which hides {} ({}) to {} ({}), and is no \
+             verdict.",
+            self.of,
+            number::ratio(self.value),
+            number::ratio(self.from.0),
+            self.from.1,
+            number::ratio(self.to.0),
+            self.to.1
+        )
+    }
+}
+
+fn findings(judged: &JudgedSamples) -> Vec<Finding> {
+    let file = Some(judged.compared.files[1].label.clone());
+    let of = |row: &JudgedRow| Finding {
+        name: row.of.name.clone(),
+        metric: row.of.metric.clone(),
+        verdict: row.judged.verdict.word(),
+        message: message(row),
+        file: file.clone(),
+        ..Finding::default()
+    };
+    let absent = |name: &str, verdict: &'static str, message: String| Finding {
+        name: name.to_owned(),
+        verdict,
+        message,
+        file: file.clone(),
+        ..Finding::default()
+    };
+    let mut findings: Vec<Finding> = judged.primaries().map(of).collect();
+    findings.extend(judged.unlike().map(|u| {
+        absent(
+            &u.name,
+            "invalid",
+            "The units of both sides do not measure the same.".into(),
+        )
+    }));
+    findings.extend(judged.missing().map(|u| {
+        absent(
+            &u.name,
+            "incomplete",
+            "Only the baseline's file has it.".into(),
+        )
+    }));
+    findings
+}
+
+fn message(row: &JudgedRow) -> String {
+    let ratio = shown(row).map_or_else(String::new, |estimate| {
+        let Shown { value, low, high } = estimate.ratio();
+        let [value, low, high] = [value, low, high].map(number::factor);
+        format!(" by a factor of {value} (95 %: {low} to {high})")
+    });
+    let metric = &row.of.metric;
+    let text = match &row.judged.verdict {
+        Verdict::Better => format!("Better{ratio} in {metric}."),
+        Verdict::Worse => format!("Worse{ratio} in {metric}."),
+        Verdict::Flat { .. } => format!("Shown flat in {metric}{ratio}."),
+        Verdict::Unclear { .. } => {
+            format!("Neither shown to differ nor to be flat in {metric}{ratio}.")
+        }
+        Verdict::Invalid(reasons) => {
+            let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            format!("Must not be read: {}.", reasons.join("; "))
+        }
+    };
+    match row.judged.estimate.map(|e| e.sampling) {
+        Some(Sampling::Pairs(pairs)) => format!("{text} {}.", number::count(pairs, "pair")),
+        Some(Sampling::Independent {
+            baseline,
+            experiment,
+        }) => format!("{text} {baseline} and {experiment} samples."),
+        None => text,
+    }
+}
+
+/// Returns the results for programs, in the shape of those of `compare`.
+fn data(
+    judged: &JudgedSamples,
+    caveats: &[String],
+    conclusion: &[String],
+    command: &str,
+) -> Map<String, Value> {
+    let files = judged.compared.files.each_ref();
+    let [baseline, experiment] = files.map(|f| json!({ "file": f.label, "format": f.format }));
+    let mut workloads: Vec<(&str, Vec<Value>)> = Vec::new();
+    for row in &judged.rows {
+        let metric = metric(row);
+        match workloads
+            .last_mut()
+            .filter(|(name, _)| *name == row.of.name)
+        {
+            Some((_, metrics)) => metrics.push(metric),
+            None => workloads.push((&row.of.name, vec![metric])),
+        }
+    }
+    let unmatched = judged.compared.unmatched.iter().map(|u| {
+        let why = match &u.why {
+            Why::OnlyBaseline => "only in the baseline's file",
+            Why::OnlyExperiment => "only in the experiment's file",
+            Why::Units(..) => "units differ",
+            Why::Zero => "zero in some run",
+        };
+        json!({ "name": u.name, "why": why })
+    });
+    let mean = mean(judged).map(|mean| {
+        json!({
+            "ratio": mean.value,
+            "benchmarks": mean.of,
+            "least": { "name": mean.from.1, "ratio": mean.from.0 },
+            "greatest": { "name": mean.to.1, "ratio": mean.to.0 },
+        })
+    });
+    let document = json!({
+        "schema": 1,
+        "tool": locklab_lab::VERSION,
+        "kind": "judge",
+        "command": command,
+        "provenance": { "source": "files", "name": figures(judged) },
+        "labels": { "baseline": baseline["file"], "experiment": experiment["file"] },
+        "files": [baseline, experiment],
+        "settings": judged.judging.settings,
+        "drift": {
+            "per_hour": judged.judging.drift,
+            "apart_s": judged.apart.seconds(),
+            "allowance": judged.allowance(),
+        },
+        "caveats": caveats,
+        "conclusion": conclusion,
+        "workloads": workloads
+            .into_iter()
+            .map(|(name, metrics)| json!({ "name": name, "metrics": metrics }))
+            .collect::<Vec<_>>(),
+        "not_judged": unmatched.collect::<Vec<_>>(),
+        "geometric_mean": mean,
+    });
+    match document {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn metric(row: &JudgedRow) -> Value {
+    let estimate = shown(row);
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let delta = estimate.map(|e| e.delta_percent());
+    let line = metric_row(row);
+    json!({
+        "name": row.of.metric,
+        "unit": row.of.unit,
+        "baseline": line.baseline,
+        "experiment": line.experiment,
+        "delta_percent": delta.map(|d| d.value),
+        "low": delta.and_then(|d| finite(d.low)),
+        "high": delta.and_then(|d| finite(d.high)),
+        "verdict": row.judged.verdict.word(),
+        "sig": line.sig(),
+        "primary": row.of.role == Role::Primary,
+        "p": row.judged.p,
+        "p_adjusted": row.judged.p_adjusted,
+        "samples": row.judged.estimate.map(|e| e.sampling),
+        "warnings": row.judged.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}

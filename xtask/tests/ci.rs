@@ -1,0 +1,285 @@
+//! The action for GitHub and the template for GitLab: their steps, run here as a
+//! runner runs them, with a command in place of the released one that says what it
+//! was asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// A step of the action: its script and its environment.
+#[derive(Default)]
+struct Step {
+    name: String,
+    run: String,
+    environment: BTreeMap<String, String>,
+}
+
+/// Reads the inputs with their defaults, and the steps. The action keeps to plain
+/// keys and values of one line, so that this reads all of it.
+fn action() -> (BTreeMap<String, String>, Vec<Step>) {
+    let text = fs::read_to_string(root().join("action.yml")).unwrap();
+    let (mut inputs, mut steps) = (BTreeMap::new(), Vec::<Step>::new());
+    let mut part = "";
+    let mut input = "";
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let line = line.trim();
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.trim().trim_matches('"');
+        match (indent, part, key) {
+            (0, ..) => part = key,
+            (2, "inputs", _) => {
+                input = key;
+                inputs.insert(input.to_owned(), String::new());
+            }
+            (4, "inputs", "default") => {
+                inputs.insert(input.to_owned(), value.to_owned());
+            }
+            (4, "runs", "- name") => steps.push(Step {
+                name: value.to_owned(),
+                ..Step::default()
+            }),
+            (6, "runs", "run") => steps.last_mut().unwrap().run = value.to_owned(),
+            (8, "runs", _) => {
+                let environment = &mut steps.last_mut().unwrap().environment;
+                environment.insert(key.to_owned(), value.to_owned());
+            }
+            _ => {}
+        }
+    }
+    (inputs, steps)
+}
+
+/// A repository with a base and a change, and commands that stand in for others.
+struct Place {
+    folder: tempfile::TempDir,
+    base: String,
+}
+
+fn sh(folder: &Path, script: &str) -> Output {
+    let done = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{script}: {done:?}");
+    done
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        sh(
+            at,
+            "mkdir repo bin temp && cd repo && git init -q && git config user.email a@b.c &&
+             git config user.name a && echo base > side && git add side && git commit -qm base &&
+             echo head > side && git commit -qam head",
+        );
+        let base = sh(&at.join("repo"), "git rev-parse HEAD~1").stdout;
+        let place = Self {
+            base: String::from_utf8(base).unwrap().trim().to_owned(),
+            folder,
+        };
+        // Runs both sides once, as the real one would, and keeps what they say.
+        place.command(
+            "locklab",
+            r#"for word in "$@"; do printf '%s\n' "$word"; done > "$OUT/words"
+while [ $# -gt 0 ]; do
+    case $1 in
+    --baseline | --experiment) eval "$2" > "$OUT/ran$1" ;;
+    --markdown) echo '| a table |' > "$2" ;;
+    esac
+    shift
+done
+exit "${CODE:-0}""#,
+        );
+        place.command(
+            "gh",
+            r#"echo "$@" > "$OUT/gh"; cat "${7}" > "$OUT/comment""#,
+        );
+        place
+    }
+
+    fn command(&self, name: &str, script: &str) {
+        let file = self.folder.path().join("bin").join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Runs a script as a step, in the repository.
+    fn run(&self, script: &str, environment: &[(&str, &str)]) -> Output {
+        let at = self.folder.path();
+        let path = format!(
+            "{}:{}",
+            at.join("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        Command::new("bash")
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
+            .current_dir(at.join("repo"))
+            .env("PATH", path)
+            .env("OUT", at)
+            .env("RUNNER_TEMP", at.join("temp"))
+            .env("GITHUB_STEP_SUMMARY", at.join("summary"))
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap()
+    }
+
+    fn file(&self, name: &str) -> String {
+        let file = self.folder.path().join(name);
+        fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    }
+}
+
+/// The steps of the action, with these inputs, in a repository.
+fn steps(place: &Place, given: &[(&str, &str)], code: &str) -> Vec<(String, Output)> {
+    let (mut inputs, steps) = action();
+    for (name, value) in given {
+        assert!(inputs.contains_key(*name), "there is no input {name}");
+        inputs.insert((*name).to_owned(), (*value).to_owned());
+    }
+    let filled = |text: &str| {
+        let mut text = text.replace("${{ github.action_path }}", &root().display().to_string());
+        text = text.replace("${{ github.event.pull_request.number }}", "7");
+        for (name, value) in &inputs {
+            text = text.replace(&format!("${{{{ inputs.{name} }}}}"), value);
+        }
+        assert!(
+            !text.contains("${{ inputs"),
+            "{text}: an input that does not exist"
+        );
+        text
+    };
+    let run = |step: &Step| {
+        let environment: Vec<(String, String)> = step
+            .environment
+            .iter()
+            .map(|(name, value)| (name.clone(), filled(value)))
+            .collect();
+        let mut all: Vec<(&str, &str)> = vec![("CODE", code)];
+        all.extend(environment.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+        (step.name.clone(), place.run(&filled(&step.run), &all))
+    };
+    steps.iter().map(run).collect()
+}
+
+#[test]
+fn the_action_compares_a_change_with_its_base_and_comments() {
+    let place = Place::new();
+    let base = place.base.clone();
+    let done = steps(
+        &place,
+        &[
+            (
+                "run",
+                "cat side built | tr '\\n' ' '; echo \"it's $((1 + 1))\"",
+            ),
+            ("build", "echo built > built"),
+            ("base", &base),
+            ("metric", "rate[1/s]:higher=([0-9.]+)"),
+        ],
+        "0",
+    );
+    let names: Vec<&str> = done.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["Install Locklab", "Compare with the base", "Comment"]
+    );
+    for (name, output) in &done {
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+    // Each side ran in its own folder, built.
+    assert_eq!(place.file("ran--baseline"), "base built it's 2\n");
+    assert_eq!(place.file("ran--experiment"), "head built it's 2\n");
+    let words = place.file("words");
+    for option in [
+        "--pairs\n40\n",
+        "--delta\n1\n",
+        "--fail-on\nworse\n",
+        "--github\n",
+        "--junit\n",
+    ] {
+        assert!(words.contains(option), "{option}: {words}");
+    }
+    assert!(words.contains("--metric\nrate[1/s]:higher=([0-9.]+)\n"));
+    assert!(
+        place
+            .file("gh")
+            .starts_with("pr comment 7 --edit-last --create-if-none")
+    );
+    assert_eq!(place.file("comment"), "| a table |\n");
+    // The base's folder is gone.
+    let worktrees = sh(
+        &place.folder.path().join("repo"),
+        "git worktree list | wc -l",
+    )
+    .stdout;
+    assert_eq!(String::from_utf8(worktrees).unwrap().trim(), "1");
+}
+
+#[test]
+fn a_regression_fails_the_step_and_is_commented_all_the_same() {
+    let place = Place::new();
+    let base = place.base.clone();
+    let done = steps(&place, &[("run", "cat side"), ("base", &base)], "3");
+    let codes: Vec<Option<i32>> = done
+        .iter()
+        .map(|(_, output)| output.status.code())
+        .collect();
+    assert_eq!(codes, [Some(0), Some(3), Some(0)]);
+    assert_eq!(place.file("comment"), "| a table |\n");
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_sentence() {
+    let place = Place::new();
+    let script = root().join("packaging/ci/compare.sh").display().to_string();
+    let refused = |environment: &[(&str, &str)], code: i32, says: &str| {
+        let output = place.run(&script, environment);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(says), "{text}");
+    };
+    refused(
+        &[("RUN", "true"), ("BASE", "")],
+        2,
+        "there is no commit to compare with",
+    );
+    let base = place.base.as_str();
+    refused(
+        &[("RUN", "true"), ("BASE", base), ("BUILD", "exit 4")],
+        1,
+        "the build failed in",
+    );
+}
+
+/// GitLab runs the same script.
+#[test]
+fn the_template_of_gitlab_names_what_is_there() {
+    let text = fs::read_to_string(root().join("packaging/ci/gitlab.yml")).unwrap();
+    for script in ["install.sh", "compare.sh"] {
+        assert!(text.contains(script));
+        assert!(root().join("packaging/ci").join(script).exists());
+    }
+    let compare = fs::read_to_string(root().join("packaging/ci/compare.sh")).unwrap();
+    for name in ["BASE", "PAIRS", "FAIL_ON"] {
+        assert!(
+            text.contains(&format!("    {name}: ")) && compare.contains(name),
+            "{name}"
+        );
+    }
+    assert!(
+        compare.contains("$reports/junit.xml") && text.contains("junit: locklab-reports/junit.xml")
+    );
+}
