@@ -1,25 +1,35 @@
-//! Holds the book to a length that a person reads.
+//! Holds the book to a length that a person reads, and its contents to its pages.
 //!
 //! The prose pages are those of `docs/`. Reports of what was measured and simulated
 //! belong into `results/`, which has no limit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most words that all pages of the book may have together.
 const MOST_WORDS: usize = 45_000;
 
-#[test]
-fn the_book_is_short_enough_to_be_read() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let mut pages: Vec<(usize, String)> = std::fs::read_dir(docs)
+/// Returns every Markdown file of a folder of the project, with its text.
+fn pages(folder: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(folder);
+    std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
-        .map(|path| {
-            let words = std::fs::read_to_string(&path).unwrap();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            (words.split_whitespace().count(), name)
-        })
+        .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn the_book_is_short_enough_to_be_read() {
+    let mut pages: Vec<(usize, String)> = pages("docs")
+        .iter()
+        .map(|(path, text)| (text.split_whitespace().count(), name(path)))
         .collect();
     pages.sort_unstable_by(|a, b| b.cmp(a));
     let words: usize = pages.iter().map(|(words, _)| words).sum();
@@ -29,4 +39,22 @@ fn the_book_is_short_enough_to_be_read() {
         "the book has {words} words, {MOST_WORDS} at most; the longest pages: {:?}",
         &pages[..5]
     );
+}
+
+/// mdBook leaves out a page that the table of contents does not name.
+#[test]
+fn the_contents_name_every_page() {
+    for folder in ["docs", "results"] {
+        let pages = pages(folder);
+        let contents = |(path, _): &&(PathBuf, String)| name(path) == "SUMMARY.md";
+        let (_, contents) = pages.iter().find(contents).unwrap();
+        for (path, _) in &pages {
+            let name = name(path);
+            let named = contents.contains(&format!("]({name})"));
+            assert!(
+                named || name == "SUMMARY.md",
+                "{folder}/SUMMARY.md has no {name}"
+            );
+        }
+    }
 }
