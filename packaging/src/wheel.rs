@@ -159,7 +159,7 @@ mod tests {
         // What `sha256sum` says of the six bytes above.
         let digest = "sha256=IFPbv27HE1xOmU00ZMR4229I08ohBSyPRJFe3JbgLDk,6";
         assert!(record.lines().next().unwrap().ends_with(digest), "{record}");
-        assert_eq!(record.lines().count(), 6);
+        assert_eq!(record.lines().count(), 7);
         assert!(record.ends_with("RECORD,,\n"));
     }
 
