@@ -45,7 +45,8 @@ check "a matrix measured here" prints 'hardware: measured on' \
 check "the store" prints 'mcs' locklab results list
 [ "$files" = --crate ] || {
     check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
-    check "the recorder" prints 'Nothing to gain' locklab record -o "$scratch/t" -- sh -c :
+    check "the recorder" prints '^Locks of sh' \
+        sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
 }
 check "bad arguments exit with 2" exits_with 2 locklab matrix mcs no-such-lock
 [ -z "$files" ] || exit 0
