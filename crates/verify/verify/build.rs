@@ -10,161 +10,83 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// Which type of a source file is planted, and how a model is made of it; where
-/// that depends on the lock, its name stands before the file.
-const TYPES: &[(&str, &str)] = &[
+/// How a model is made of a lock whose type is not called after the lock, or
+/// that can do what no other can. The others are found in the catalogue.
+const MODELS: &[(&str, &str)] = &[
     (
-        "anderson.rs",
-        "subject::subject::<P, super::MODULE::Anderson<P, 4>>()",
-    ),
-    ("clh.rs", "subject::subject::<P, super::MODULE::Clh<P>>()"),
-    ("cna.rs", "subject::subject::<P, super::MODULE::Cna<P>>()"),
-    (
-        "fissile.rs",
-        "subject::subject::<P, super::MODULE::Fissile<P>>()",
-    ),
-    (
-        "hemlock.rs",
-        "subject::subject::<P, super::MODULE::Hemlock<P>>()",
-    ),
-    (
-        "hmcs.rs",
-        "subject::subject::<P, super::MODULE::Hmcs<P, 8>>()",
-    ),
-    (
-        "malthusian.rs",
-        "subject::subject::<P, super::MODULE::Malthusian<P>>()",
-    ),
-    ("mcs.rs", "subject::subject::<P, super::MODULE::Mcs<P>>()"),
-    (
-        "mcs_k42.rs",
-        "subject::subject::<P, super::MODULE::McsK42<P>>()",
-    ),
-    (
-        "mcs_timeout.rs",
-        "subject::timed::<P, super::MODULE::McsTimeout<P>>(super::MODULE::McsTimeoutNode::is_idle)",
-    ),
-    (
-        "reciprocating.rs",
-        "subject::subject::<P, super::MODULE::Reciprocating<P>>()",
-    ),
-    (
-        "rwlock.rs",
-        "subject::shared::<P, super::MODULE::RwQueued<P>>()",
-    ),
-    (
-        "rw_per_cpu.rs",
-        "subject::shared::<P, super::MODULE::RwPerCpu<P, 2>>()",
-    ),
-    (
-        "tas.rs",
-        "subject::timed::<P, super::MODULE::Tas<P>>(|()| true)",
-    ),
-    (
-        "tas-word tas.rs",
-        "subject::timed::<P, super::MODULE::TasWord<P>>(|()| true)",
-    ),
-    (
-        "ttas-word tas.rs",
-        "subject::timed::<P, super::MODULE::TtasWord<P>>(|()| true)",
-    ),
-    (
-        "ttas tas.rs",
-        "subject::timed::<P, super::MODULE::Ttas<P>>(|()| true)",
-    ),
-    (
-        "ticket.rs",
-        "subject::subject::<P, super::MODULE::Ticket<P>>()",
-    ),
-    (
-        "ticket_prop.rs",
-        "subject::subject::<P, super::MODULE::TicketProp<P, 4>>()",
-    ),
-    (
-        "virt-spin virt_spin.rs",
-        "subject::timed::<P, super::MODULE::VirtSpin<P>>(|()| true)",
-    ),
-    (
-        "virt-spin-delay virt_spin.rs",
-        "subject::timed::<P, super::MODULE::VirtSpinDelay<P>>(|()| true)",
-    ),
-    (
-        "virt-spin-backoff virt_spin.rs",
-        "subject::timed::<P, super::MODULE::VirtSpinBackoff<P, 2>>(|()| true)",
-    ),
-    (
-        "mplock/ticket.rs",
-        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Packed<P>, 4>, P>>()",
-    ),
-    (
-        "mplock-ticket-padded mplock/ticket.rs",
-        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Padded<P>, 4>, P>>()",
-    ),
-    (
-        "twa.rs",
-        "subject::subject::<P, super::MODULE::Twa<P, 2>>()",
-    ),
-    (
-        "qspinlock.rs",
-        "subject::subject::<P, super::MODULE::QSpinlock<P>>()",
-    ),
-    (
-        "qspinlock_virt.rs",
-        "subject::subject::<P, super::MODULE::QSpinlockVirt<P>>()",
-    ),
-    (
-        "qspinlock_pv.rs",
-        "subject::subject::<P, super::MODULE::QSpinlockPv<P>>()",
-    ),
-    (
-        "qspinlock_cna.rs",
-        "subject::subject::<P, super::MODULE::QSpinlockCna<P>>()",
-    ),
-    (
-        "rqspinlock.rs",
-        "subject::failing::<P, super::MODULE::RqSpinlock<P>>(|lock| lock.lock_or_fail().is_ok())",
-    ),
-    (
-        "phase_fair.rs",
-        "subject::shared::<P, super::MODULE::PhaseFair<P>>()",
-    ),
-    (
-        "bravo.rs",
+        "bravo",
         "subject::shared::<P, super::MODULE::Bravo<locklab_locks::PhaseFair<P>, P>>()",
     ),
     (
-        "mcs-tp mcs_timeout.rs",
-        "subject::timed::<P, super::MODULE::McsTp<P>>(super::MODULE::McsTimeoutNode::is_idle)",
-    ),
-    (
-        "c-bo-mcs cohort.rs",
+        "c-bo-mcs",
         "subject::subject::<P, super::MODULE::CohortBoMcs<P>>()",
     ),
     (
-        "c-tkt-tkt cohort.rs",
+        "c-tkt-tkt",
         "subject::subject::<P, super::MODULE::CohortTktTkt<P>>()",
     ),
     (
-        "futex.rs",
-        "subject::subject::<P, super::MODULE::Futex<P>>()",
-    ),
-    (
-        "futex-adaptive futex.rs",
-        "subject::subject::<P, super::MODULE::FutexAdaptive<P>>()",
-    ),
-    (
-        "mplock/anderson.rs",
+        "mplock-anderson",
         "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::AndersonQueue<P, 4>, P>>()",
     ),
     (
-        "mplock/mcs.rs",
+        "mplock-clh",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::ClhQueue<P, 4>, P>>()",
+    ),
+    (
+        "mplock-mcs",
         "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::McsQueue<P, 4>, P>>()",
     ),
     (
-        "mplock/clh.rs",
-        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::ClhQueue<P, 4>, P>>()",
+        "mplock-ticket",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Packed<P>, 4>, P>>()",
+    ),
+    (
+        "mplock-ticket-padded",
+        "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::TicketQueue<P, super::MODULE::Padded<P>, 4>, P>>()",
+    ),
+    (
+        "rqspinlock",
+        "subject::failing::<P, super::MODULE::RqSpinlock<P>>(|lock| lock.lock_or_fail().is_ok())",
     ),
 ];
+
+/// How a model is made of a lock, by its line in the catalogue.
+fn model_of(lock: &str, catalogue: &str) -> String {
+    if let Some((_, model)) = MODELS.iter().find(|(known, _)| *known == lock) {
+        return (*model).to_owned();
+    }
+    let plain = lock.replace('-', "");
+    let mut group = "";
+    for line in catalogue.lines().map(str::trim) {
+        if let Some(name) = line.strip_suffix(" {") {
+            group = name;
+        }
+        let end = line.find(|c: char| !c.is_alphanumeric());
+        let (of, rest) = line.split_at(end.unwrap_or(line.len()));
+        if !of.eq_ignore_ascii_case(&plain) || !rest.ends_with(',') {
+            continue;
+        }
+        // Those of a model, if it has its own.
+        let rest = rest.split_once("=> ").map_or(rest, |(_, model)| model);
+        let constants = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let constants = constants.map_or(String::new(), |(of, _)| format!(", {of}"));
+        let constants = constants.replace("CPUS", "4");
+        let planted = format!("P, super::MODULE::{of}<P{constants}>");
+        return match group {
+            "shared_locks" => format!("subject::shared::<{planted}>()"),
+            "big_locks" => format!("subject::big::<{planted}>()"),
+            _ if rest.ends_with("visit_timed,") => {
+                format!("subject::timed::<{planted}>(|()| true)")
+            }
+            _ if rest.ends_with("visit_timed_in_queue,") => {
+                format!("subject::timed::<{planted}>(super::MODULE::McsTimeoutNode::is_idle)")
+            }
+            _ => format!("subject::subject::<{planted}>()"),
+        };
+    }
+    panic!("planted.txt: the catalogue has no type for {lock}; MODELS names one")
+}
 
 /// Locks that others are built of, whose insides these use: copied unchanged.
 const INNER: &[&str] = &["qspinlock.rs", "mcs.rs", "ticket.rs", "virt_spin.rs"];
@@ -222,6 +144,10 @@ fn main() {
     println!("cargo::rerun-if-changed=platform");
     println!("cargo::rerun-if-changed=pthread-protocols");
     let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
+    let catalogue = fs::read_to_string("locks/catalogue.rs").expect("the catalogue of the locks");
+    let (_, catalogue) = catalogue
+        .rsplit_once("catalogue! {")
+        .expect("the list of the catalogue");
     let (mut modules, mut table) = (String::new(), String::new());
     let bugs = text.split("\n@ ").skip(1);
     for (number, bug) in bugs.enumerate() {
@@ -239,11 +165,7 @@ fn main() {
             match planted(file, body) {
                 Some(source) => {
                     modules.push_str(&in_module(&format!("pub(super) mod {module}"), &source));
-                    let of_lock = format!("{lock} {file}");
-                    let (_, subject) = [of_lock.as_str(), file]
-                        .iter()
-                        .find_map(|key| TYPES.iter().find(|(known, _)| known == key))
-                        .unwrap_or_else(|| panic!("planted.txt: no type is known for {file}"));
+                    let subject = model_of(lock, catalogue);
                     let subject = subject.replace("super::MODULE", &format!("bugs::{module}"));
                     format!("Made::InSource(|| {{ type P = crate::platform::Loom; {subject} }})")
                 }

@@ -2,13 +2,9 @@
 
 use crate::host::P;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::catalogue::{self, KindVisitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
-use locklab_locks::{
-    BigLock, BravoPhaseFair, Fairness, McsTimeout, McsTimeoutNode, McsTp, PhaseFair, Platform,
-    RawLock, RqSpinlock, RwPerCpu, RwQueued, Tas, TasWord, TimedLock, Ttas, TtasWord, VirtSpin,
-    VirtSpinBackoff, VirtSpinDelay,
-};
+use locklab_locks::{BigLock, Fairness, McsTimeoutNode, Platform, RawLock, TimedLock};
 
 /// A lock algorithm: its requirements and its functions. All pointers to a lock
 /// are to `size` bytes aligned to `align`, those to a context (a queue node)
@@ -226,47 +222,50 @@ const fn every<L: RawLock<P>>() -> locklab_type {
     }
 }
 
-/// Returns the entry of a lock with a timeout.
-const fn timed<L: TimedLock<P>>() -> locklab_type {
-    locklab_type {
-        lock_until: Some(lock_until::<L>),
-        ..every::<L>()
-    }
-}
-
-/// Returns the entry of a lock with a timeout whose context may stay in use.
-const fn leaves_a_node<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>() -> locklab_type {
-    locklab_type {
-        context_is_idle: Some(is_idle),
-        ..timed::<L>()
-    }
-}
-
-/// Returns the entry of a lock that readers share.
-const fn shared<L: RawLock<P> + RawRwLockDowngrade>() -> locklab_type {
-    locklab_type {
-        read_lock: Some(read_lock::<L>),
-        try_read_lock: Some(try_read_lock::<L>),
-        read_unlock: Some(read_unlock::<L>),
-        downgrade: Some(downgrade::<L>),
-        ..every::<L>()
-    }
-}
-
+/// Describes each lock by what it can do.
 struct Describe;
 
-impl Visitor<P> for Describe {
+impl KindVisitor<P> for Describe {
     type Output = &'static locklab_type;
 
     fn visit<L: RawLock<P>>(self) -> &'static locklab_type {
         const { &every::<L>() }
     }
-}
 
-impl BigVisitor<P> for Describe {
-    type Output = &'static locklab_type;
+    fn visit_timed<L: TimedLock<P>>(self) -> &'static locklab_type {
+        const {
+            &locklab_type {
+                lock_until: Some(lock_until::<L>),
+                ..every::<L>()
+            }
+        }
+    }
 
-    fn visit<L: BigLock<P>>(self) -> &'static locklab_type {
+    fn visit_timed_in_queue<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>(
+        self,
+    ) -> &'static locklab_type {
+        const {
+            &locklab_type {
+                lock_until: Some(lock_until::<L>),
+                context_is_idle: Some(is_idle),
+                ..every::<L>()
+            }
+        }
+    }
+
+    fn visit_shared<L: RawLock<P, Ctx = ()> + RawRwLockDowngrade>(self) -> &'static locklab_type {
+        const {
+            &locklab_type {
+                read_lock: Some(read_lock::<L>),
+                try_read_lock: Some(try_read_lock::<L>),
+                read_unlock: Some(read_unlock::<L>),
+                downgrade: Some(downgrade::<L>),
+                ..every::<L>()
+            }
+        }
+    }
+
+    fn visit_big<L: BigLock<P>>(self) -> &'static locklab_type {
         const {
             &locklab_type {
                 held: Some(held::<L>),
@@ -278,30 +277,9 @@ impl BigVisitor<P> for Describe {
     }
 }
 
-/// Returns the lock of this name. A visitor of all locks cannot see what only some can
-/// do, so those are named here (a test checks each lock that claims a timeout,
-/// a shared mode or recursion).
+/// The lock of this name.
 fn describe(name: &str) -> Option<&'static locklab_type> {
-    Some(match name {
-        "tas" => const { &timed::<Tas<P>>() },
-        "tas-word" => const { &timed::<TasWord<P>>() },
-        "ttas" => const { &timed::<Ttas<P>>() },
-        "ttas-word" => const { &timed::<TtasWord<P>>() },
-        "virt-spin" => const { &timed::<VirtSpin<P>>() },
-        "virt-spin-delay" => const { &timed::<VirtSpinDelay<P>>() },
-        "virt-spin-backoff" => const { &timed::<VirtSpinBackoff<P>>() },
-        "mcs-timeout" => const { &leaves_a_node::<McsTimeout<P>>() },
-        "mcs-tp" => const { &leaves_a_node::<McsTp<P>>() },
-        "rqspinlock" => const { &timed::<RqSpinlock<P>>() },
-        "rw-queued" => const { &shared::<RwQueued<P>>() },
-        "phase-fair" => const { &shared::<PhaseFair<P>>() },
-        "bravo" => const { &shared::<BravoPhaseFair<P>>() },
-        "rw-per-cpu" => const { &shared::<RwPerCpu<P>>() },
-        _ => {
-            return catalogue::visit_big::<P, _>(name, Describe)
-                .or_else(|| catalogue::visit::<P, _>(name, Describe));
-        }
-    })
+    catalogue::visit_kind::<P, _>(name, Describe)
 }
 
 /// Returns the version of this library: `LOCKLAB_VERSION` of its header.

@@ -5,13 +5,13 @@
 
 use crate::native::NativePlatform;
 use crate::platform::Platform;
-use crate::raw::{Info, RawLock};
+use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
-    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTp, MplockAnderson,
-    MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas, TasWord,
-    Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTimeoutNode, McsTp,
+    MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock,
+    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas,
+    TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -61,13 +61,40 @@ pub trait BigVisitor<P: Platform> {
     fn visit<L: BigLock<P>>(self) -> Self::Output;
 }
 
-/// Lists the locks as `Type` or, with constant parameters, `Type[N]`.
+/// An operation on a lock whose type is known only by name, by what the lock
+/// can do beside what all can.
+pub trait KindVisitor<P: Platform> {
+    /// The result of the operation.
+    type Output;
+
+    /// Performs the operation on a lock that can no more than all can.
+    fn visit<L: RawLock<P>>(self) -> Self::Output;
+
+    /// Performs the operation on a lock with a timeout, which leaves nothing
+    /// behind when it gives up.
+    fn visit_timed<L: TimedLock<P>>(self) -> Self::Output;
+
+    /// Performs the operation on a lock with a timeout that leaves its context
+    /// in the queue when it gives up.
+    fn visit_timed_in_queue<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>(self) -> Self::Output;
+
+    /// Performs the operation on a lock that readers share.
+    fn visit_shared<L: RawLock<P, Ctx = ()> + RawRwLockDowngrade>(self) -> Self::Output;
+
+    /// Performs the operation on a big lock.
+    fn visit_big<L: BigLock<P>>(self) -> Self::Output;
+}
+
+/// Lists the locks, each as `Type`, with its constant parameters as `Type[N]`,
+/// and with those of a model of the checker as `Type[N] => [M]`, where `CPUS` is
+/// the model's number of CPUs. A lock with a timeout has the method of
+/// [`KindVisitor`] behind it.
 macro_rules! catalogue {
     (
-        locks { $($lock:ident $([$($constant:expr),+])?,)* }
-        shared_locks { $($shared:ident $([$($shared_constant:expr),+])?,)* }
+        locks { $($lock:ident $([$($constant:expr),+])? $(=> [$($small:expr),+])? $(: $kind:ident)?,)* }
+        shared_locks { $($shared:ident $([$($shared_constant:expr),+])? $(=> [$($shared_small:expr),+])?,)* }
         sleeping_locks { $($sleeping:ident,)* }
-        big_locks { $($big:ident $([$($big_constant:expr),+])?,)* }
+        big_locks { $($big:ident $([$($big_constant:expr),+])? $(=> [$($big_small:expr),+])?,)* }
     ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
@@ -76,6 +103,20 @@ macro_rules! catalogue {
             $(entry::<$sleeping<NativePlatform>>(),)*
             $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
+
+        // Each can be a static, or it does not compile.
+        $(const _: () = {
+            static _LOCK: $lock<NativePlatform $($(, { $constant })+)?> = $lock::new();
+        };)*
+        $(const _: () = {
+            static _LOCK: $shared<NativePlatform $($(, { $shared_constant })+)?> = $shared::new();
+        };)*
+        $(const _: () = {
+            static _LOCK: $sleeping<NativePlatform> = $sleeping::new();
+        };)*
+        $(const _: () = {
+            static _LOCK: $big<NativePlatform $($(, { $big_constant })+)?> = $big::new();
+        };)*
 
         /// Visits the lock called `name`, or returns `None` if there is none.
         pub fn visit<P: Platform, V: Visitor<P>>(name: &str, visitor: V) -> Option<V::Output> {
@@ -90,6 +131,54 @@ macro_rules! catalogue {
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
+            })*
+            None
+        }
+
+        /// Visits the lock called `name` by its kind, or returns `None` if there
+        /// is none.
+        pub fn visit_kind<P: Platform, V: KindVisitor<P>>(
+            name: &str,
+            visitor: V,
+        ) -> Option<V::Output> {
+            $(if name == <$lock<P $($(, { $constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(by_kind!(visitor $($kind)?, $lock<P $($(, { $constant })+)?>));
+            })*
+            $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit_shared::<$shared<P $($(, { $shared_constant })+)?>>());
+            })*
+            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$sleeping<P>>());
+            })*
+            $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit_big::<$big<P $($(, { $big_constant })+)?>>());
+            })*
+            None
+        }
+
+        /// As [`visit_kind`], with the lock's parameters in a model for `CPUS`
+        /// CPUs, a power of two.
+        pub fn visit_model<P: Platform, const CPUS: usize, V: KindVisitor<P>>(
+            name: &str,
+            visitor: V,
+        ) -> Option<V::Output> {
+            $(if name == <$lock<P $($(, { $constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(by_kind!(
+                    visitor $($kind)?, in_model!($lock P [$($($constant),+)?] $([$($small),+])?)
+                ));
+            })*
+            $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit_shared::<
+                    in_model!($shared P [$($($shared_constant),+)?] $([$($shared_small),+])?)
+                >());
+            })*
+            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$sleeping<P>>());
+            })*
+            $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit_big::<
+                    in_model!($big P [$($($big_constant),+)?] $([$($big_small),+])?)
+                >());
             })*
             None
         }
@@ -120,30 +209,51 @@ macro_rules! catalogue {
     };
 }
 
+/// The method of a [`KindVisitor`] for a lock of this kind.
+macro_rules! by_kind {
+    ($visitor:ident, $lock:ty) => {
+        $visitor.visit::<$lock>()
+    };
+    ($visitor:ident $kind:ident, $lock:ty) => {
+        $visitor.$kind::<$lock>()
+    };
+}
+
+/// The type of a lock in a model: with the constants of a model, if it has any.
+macro_rules! in_model {
+    ($lock:ident $platform:ident [$($constant:expr),*]) => {
+        $lock<$platform $(, { $constant })*>
+    };
+    ($lock:ident $platform:ident [$($constant:expr),*] [$($small:expr),+]) => {
+        $lock<$platform $(, { $small })+>
+    };
+}
+
 catalogue! {
     locks {
-        Tas,
-        TasWord,
-        Ttas,
-        TtasWord,
-        VirtSpin[1, 1],
-        VirtSpinDelay[8],
-        VirtSpinBackoff[64],
+        Tas: visit_timed,
+        TasWord: visit_timed,
+        Ttas: visit_timed,
+        TtasWord: visit_timed,
+        VirtSpin[1, 1]: visit_timed,
+        VirtSpinDelay[8]: visit_timed,
+        // Its wait is as long as it may become after one lost race.
+        VirtSpinBackoff[64] => [2]: visit_timed,
         Ticket,
         TicketProp[4],
-        Anderson[512],
+        Anderson[512] => [CPUS],
         Clh,
         Mcs,
         QSpinlock,
         QSpinlockVirt,
         QSpinlockPv[1024],
         QSpinlockCna,
-        RqSpinlock,
+        RqSpinlock: visit_timed,
         McsK42,
-        McsTimeout,
-        McsTp,
+        McsTimeout: visit_timed_in_queue,
+        McsTp: visit_timed_in_queue,
         Hemlock,
-        Twa[64],
+        Twa[64] => [2],
         Cna,
         Hmcs[8],
         CohortBoMcs,
@@ -156,17 +266,18 @@ catalogue! {
         RwQueued,
         PhaseFair,
         BravoPhaseFair,
-        RwPerCpu[512],
+        // The threads beyond the first two share a count.
+        RwPerCpu[512] => [2],
     }
     sleeping_locks {
         Futex,
         FutexAdaptive,
     }
     big_locks {
-        MplockTicket[512],
-        MplockTicketPadded[512],
-        MplockAnderson[512],
-        MplockClh[512],
-        MplockMcs[512],
+        MplockTicket[512] => [CPUS],
+        MplockTicketPadded[512] => [CPUS],
+        MplockAnderson[512] => [CPUS],
+        MplockClh[512] => [CPUS],
+        MplockMcs[512] => [CPUS],
     }
 }

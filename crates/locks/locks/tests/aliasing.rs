@@ -2,7 +2,8 @@
 //! number: little to a processor, and what Miri needs to find memory that two
 //! claim for themselves, or a context that is read before it is there.
 
-use locklab_locks::catalogue::{self, Visitor};
+use crate::common::each_shared;
+use locklab_locks::catalogue::{self, SharedVisitor, Visitor};
 use locklab_locks::*;
 use std::thread;
 
@@ -152,12 +153,13 @@ fn guards_of_locks_without_a_context() {
     guards::<Checked<Ticket, N>>();
 }
 
-#[test]
-fn guards_of_readers_and_writers() {
-    fn guards<L>()
-    where
-        L: lock_api::RawRwLock + lock_api::RawRwLockDowngrade + Send + Sync,
-    {
+#[derive(Clone, Copy)]
+struct ReadersAndWriters;
+
+impl SharedVisitor<N> for ReadersAndWriters {
+    type Output = ();
+
+    fn visit<L: RawLock<N, Ctx = ()> + lock_api::RawRwLockDowngrade>(self) {
         let lock = lock_api::RwLock::<L, u32>::new(0);
         let add = || {
             let before = *lock.read();
@@ -166,12 +168,13 @@ fn guards_of_readers_and_writers() {
             let reader = lock_api::RwLockWriteGuard::downgrade(writer);
             assert!(*reader > before);
         };
-        two_threads(std::any::type_name::<L>(), add, || *lock.read());
+        two_threads(L::INFO.name, add, || *lock.read());
     }
-    guards::<RwQueued>();
-    guards::<PhaseFair>();
-    guards::<BravoPhaseFair>();
-    guards::<RwPerCpu<NativePlatform, 2>>();
+}
+
+#[test]
+fn guards_of_readers_and_writers() {
+    each_shared(ReadersAndWriters);
 }
 
 #[test]

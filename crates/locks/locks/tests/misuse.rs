@@ -2,9 +2,11 @@
 //! lock has slots. It may be refused and it may wait for ever, but there are never
 //! two holders.
 
+use crate::common::each_shared;
+use locklab_locks::catalogue::SharedVisitor;
 use locklab_locks::{
-    Anderson, BravoPhaseFair, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RwPerCpu,
-    RwQueued, lock_api,
+    Anderson, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RawLock, RwQueued,
+    lock_api,
 };
 use std::any::Any;
 use std::cell::RefCell;
@@ -144,8 +146,13 @@ fn a_thread_may_keep_a_reader_until_it_ends() {
             assert!(lock.try_write().is_some(), "a reader that nobody is");
         }
     }
-    readers_that_end::<RwPerCpu>();
-    readers_that_end::<BravoPhaseFair>();
-    readers_that_end::<PhaseFair>();
-    readers_that_end::<RwQueued>();
+    #[derive(Clone, Copy)]
+    struct ThatEnd;
+    impl SharedVisitor<N> for ThatEnd {
+        type Output = ();
+        fn visit<L: RawLock<N, Ctx = ()> + lock_api::RawRwLockDowngrade>(self) {
+            readers_that_end::<L>();
+        }
+    }
+    each_shared(ThatEnd);
 }

@@ -1,7 +1,8 @@
 //! Acquisitions that give up, and readers beside writers.
 
 use crate::common::yielding::Yielding;
-use crate::common::{Shared, some_give_up};
+use crate::common::{Shared, each_shared, some_give_up};
+use locklab_locks::catalogue::SharedVisitor;
 use locklab_locks::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,9 +75,15 @@ fn timed_and_patient<L: TimedLock<Yielding, Ctx = McsTimeoutNode<Yielding>>>() {
 
 #[test]
 fn readers_are_together_and_writers_alone() {
-    readers_and_writers::<RwQueued<Yielding>>();
-    readers_and_writers::<PhaseFair<Yielding>>();
-    readers_and_writers::<BravoPhaseFair<Yielding>>();
+    #[derive(Clone, Copy)]
+    struct Together;
+    impl SharedVisitor<Yielding> for Together {
+        type Output = ();
+        fn visit<L: RawLock<Yielding, Ctx = ()> + lock_api::RawRwLockDowngrade>(self) {
+            readers_and_writers::<L>();
+        }
+    }
+    each_shared(Together);
     readers_and_writers::<RwPerCpu<Yielding, 2>>();
     readers_and_writers::<Bravo<RwQueued<Yielding>, Yielding>>();
 }
@@ -141,9 +148,14 @@ fn reader_writer_locks_stand_behind_ordinary_guards() {
         assert!(lock.try_write().is_none() && lock.try_read().is_some());
         assert_eq!(*reader, 8);
     }
-    guards::<RwQueued>();
-    guards::<PhaseFair>();
-    guards::<BravoPhaseFair>();
-    guards::<RwPerCpu>();
+    #[derive(Clone, Copy)]
+    struct Guarded;
+    impl SharedVisitor<NativePlatform> for Guarded {
+        type Output = ();
+        fn visit<L: RawLock<NativePlatform, Ctx = ()> + lock_api::RawRwLockDowngrade>(self) {
+            guards::<L>();
+        }
+    }
+    each_shared(Guarded);
     guards::<Bravo<RwQueued>>();
 }

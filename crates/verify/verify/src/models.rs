@@ -6,12 +6,12 @@
 //! five hundred atomics for each of a million executions would be the whole
 //! cost, and a small array goes round within one.
 
-use super::locks::catalogue::{self, Visitor};
+use super::locks::catalogue::{self, KindVisitor};
+use super::locks::lock_api::RawRwLockDowngrade;
 use super::locks::platform::Platform;
 use super::locks::{
-    Anderson, BravoPhaseFair, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh,
-    MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, RawLock, RqSpinlock, RwPerCpu,
-    RwQueued, Tas, TasWord, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    Anderson, BigLock, McsTimeoutNode, MplockAnderson, RawLock, RqSpinlock, RwPerCpu, TimedLock,
+    Twa,
 };
 use crate::platform::Loom;
 use crate::property::{
@@ -35,41 +35,38 @@ pub(crate) const ROOM: usize = 4;
 
 struct ToSubject;
 
-impl<P: Platform> Visitor<P> for ToSubject {
+impl<P: Platform> KindVisitor<P> for ToSubject {
     type Output = Arc<dyn Subject>;
+
     fn visit<L: RawLock<P>>(self) -> Arc<dyn Subject> {
         subject::<P, L>()
+    }
+
+    fn visit_timed<L: TimedLock<P>>(self) -> Arc<dyn Subject> {
+        subject::timed::<P, L>(|_| true)
+    }
+
+    fn visit_timed_in_queue<L: TimedLock<P, Ctx = McsTimeoutNode<P>>>(self) -> Arc<dyn Subject> {
+        subject::timed::<P, L>(McsTimeoutNode::is_idle)
+    }
+
+    fn visit_shared<L: RawLock<P, Ctx = ()> + RawRwLockDowngrade>(self) -> Arc<dyn Subject> {
+        subject::shared::<P, L>()
+    }
+
+    fn visit_big<L: BigLock<P>>(self) -> Arc<dyn Subject> {
+        subject::big::<P, L>()
     }
 }
 
 /// The lock called `name`, with room for `CPUS` CPUs, a power of two.
 pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dyn Subject>> {
-    Some(match name {
-        "anderson" => subject::<P, Anderson<P, CPUS>>(),
-        "twa" => subject::<P, Twa<P, 2>>(),
-        "tas" => subject::timed::<P, Tas<P>>(|()| true),
-        "tas-word" => subject::timed::<P, TasWord<P>>(|()| true),
-        "ttas" => subject::timed::<P, Ttas<P>>(|()| true),
-        "ttas-word" => subject::timed::<P, TtasWord<P>>(|()| true),
-        "virt-spin" => subject::timed::<P, VirtSpin<P>>(|()| true),
-        "virt-spin-delay" => subject::timed::<P, VirtSpinDelay<P>>(|()| true),
-        // Its wait is as long as it may become after one lost race.
-        "virt-spin-backoff" => subject::timed::<P, VirtSpinBackoff<P, 2>>(|()| true),
-        "mcs-timeout" => subject::timed::<P, McsTimeout<P>>(McsTimeoutNode::is_idle),
-        "mcs-tp" => subject::timed::<P, McsTp<P>>(McsTimeoutNode::is_idle),
-        "rqspinlock" => subject::failing::<P, RqSpinlock<P>>(|lock| lock.lock_or_fail().is_ok()),
-        "rw-queued" => subject::shared::<P, RwQueued<P>>(),
-        "phase-fair" => subject::shared::<P, PhaseFair<P>>(),
-        "bravo" => subject::shared::<P, BravoPhaseFair<P>>(),
-        // The threads beyond the first two share a count.
-        "rw-per-cpu" => subject::shared::<P, RwPerCpu<P, 2>>(),
-        "mplock-ticket" => subject::big::<P, MplockTicket<P, CPUS>>(),
-        "mplock-ticket-padded" => subject::big::<P, MplockTicketPadded<P, CPUS>>(),
-        "mplock-anderson" => subject::big::<P, MplockAnderson<P, CPUS>>(),
-        "mplock-clh" => subject::big::<P, MplockClh<P, CPUS>>(),
-        "mplock-mcs" => subject::big::<P, MplockMcs<P, CPUS>>(),
-        _ => return catalogue::visit::<P, _>(name, ToSubject),
-    })
+    match name {
+        "rqspinlock" => Some(subject::failing::<P, RqSpinlock<P>>(|lock| {
+            lock.lock_or_fail().is_ok()
+        })),
+        _ => catalogue::visit_model::<P, CPUS, _>(name, ToSubject),
+    }
 }
 
 /// What the lock called `name` promises, the cheapest first; `None` if there
@@ -93,6 +90,15 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         for property in all.iter_mut().filter(|p| p.name == "nesting") {
             property.setting.clock = false;
         }
+    }
+    if lock.info().timeout {
+        all.extend(timed(lock));
+    }
+    if lock.info().readers_share {
+        all.extend(read_write(lock));
+    }
+    if lock.info().recursive {
+        all.extend(big_properties(lock));
     }
     all.extend(more_properties(name, lock));
     if name.starts_with("qspinlock") || name == "rqspinlock" {
@@ -213,17 +219,13 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         "mplock-anderson" => {
-            let mut all = big_properties(lock);
             let two = subject::<Loom, MplockAnderson<Loom, 2>>();
-            all.extend(two_slots(&two));
+            let mut all = two_slots(&two);
             all.push(Property {
                 name: "goes round meanwhile, 2",
                 ..goes_round_meanwhile(&two)
             });
             all
-        }
-        "mplock-ticket" | "mplock-ticket-padded" | "mplock-clh" | "mplock-mcs" => {
-            big_properties(lock)
         }
         "hemlock" => vec![short_lived(lock, 2), just_made(lock), one_context(lock)],
         "mcs" | "cna" | "c-tkt-tkt" | "hmcs" | "reciprocating" => {
@@ -281,20 +283,16 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         "mcs-timeout" | "mcs-tp" => {
-            let mut all = timed(lock);
-            all.extend(given_up(lock));
+            let mut all = Vec::from(given_up(lock));
             match name {
                 "mcs-tp" => all.extend(running_keep_place(lock)),
                 _ => all.push(place_kept(lock)),
             }
             all
         }
-        "tas" | "tas-word" | "ttas" | "ttas-word" | "virt-spin" | "virt-spin-delay"
-        | "virt-spin-backoff" => timed(lock),
-        "rqspinlock" => [timed(lock), resilient(lock), vec![interrupted(lock)]].concat(),
+        "rqspinlock" => [resilient(lock), vec![interrupted(lock)]].concat(),
         "rw-queued" => {
-            let mut all = read_write(lock);
-            all.extend(announced(lock));
+            let mut all = Vec::from(announced(lock));
             all.extend([
                 readers_wait(lock),
                 readers_try_behind(lock),
@@ -305,8 +303,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         "phase-fair" => {
-            let mut all = read_write(lock);
-            all.extend(announced(lock));
+            let mut all = Vec::from(announced(lock));
             all.extend([
                 readers_wait(lock),
                 readers_try_behind(lock),
@@ -318,14 +315,9 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         // Its readers pass a writer that waits for the lock inside.
-        "bravo" => {
-            let mut all = read_write(lock);
-            all.extend(biased(lock));
-            all
-        }
+        "bravo" => biased(lock),
         "rw-per-cpu" => {
-            let mut all = read_write(lock);
-            all.extend(announced(lock));
+            let mut all = Vec::from(announced(lock));
             all.extend([
                 readers_wait(lock),
                 readers_try_behind(lock),

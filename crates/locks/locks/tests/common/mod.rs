@@ -3,10 +3,19 @@
 
 pub(crate) mod yielding;
 
+use locklab_locks::catalogue::{self, SharedVisitor};
 use locklab_locks::{Platform, RawLock};
 use std::cell::UnsafeCell;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+
+/// Visits each lock of the catalogue that readers share.
+pub(crate) fn each_shared<P: Platform>(visitor: impl SharedVisitor<P, Output = ()> + Copy) {
+    let visits = catalogue::ALL
+        .iter()
+        .filter_map(|entry| catalogue::visit_shared::<P, _>(entry.info.name, visitor));
+    assert!(visits.count() > 0);
+}
 
 /// A lock and what it protects. Valid in shared memory if the lock is.
 #[repr(C)]

@@ -60,11 +60,12 @@ pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
         "anderson" => models::model::<Random, 2>(name)?,
         _ => models::model::<Random, { platform::CPUS.next_power_of_two() }>(name)?,
     };
-    let turn: Turn = match name {
-        "rw-queued" | "phase-fair" | "bravo" | "rw-per-cpu" => readers_and_writers,
-        "tas" | "ttas" | "tas-word" | "ttas-word" | "virt-spin" | "virt-spin-delay"
-        | "virt-spin-backoff" | "mcs-timeout" | "mcs-tp" | "rqspinlock" => some_give_up,
-        _ => |table, _| table.section(),
+    let turn: Turn = if lock.info().readers_share {
+        readers_and_writers
+    } else if lock.info().timeout {
+        some_give_up
+    } else {
+        |table, _| table.section()
     };
     Some(draw_turns(&lock, turn, seed, schedules))
 }
