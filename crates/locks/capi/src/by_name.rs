@@ -277,7 +277,7 @@ impl KindVisitor<P> for Describe {
     }
 }
 
-/// The lock of this name.
+/// Returns the description of the lock of this name.
 fn describe(name: &str) -> Option<&'static locklab_type> {
     catalogue::visit_kind::<P, _>(name, Describe)
 }

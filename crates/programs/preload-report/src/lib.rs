@@ -10,6 +10,8 @@
 
 pub mod clock;
 pub mod maps;
+pub mod message;
+pub mod real;
 pub mod unwind;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -2,6 +2,7 @@
 //! message.
 
 use core::ffi::CStr;
+pub(crate) use locklab_preload_report::message::die;
 
 /// A variable of the environment, read without allocation.
 pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
@@ -16,22 +17,4 @@ pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
         .to_str()
         .ok()
         .filter(|value| !value.is_empty())
-}
-
-/// Prints an error message of one sentence, and ends the process.
-#[cold]
-pub(crate) fn die(sentence: &[&str]) -> ! {
-    say(&["locklab: "]);
-    say(sentence);
-    say(&["\n"]);
-    // SAFETY: ends the process without running anything of the program's,
-    // which could take the very lock that failed.
-    unsafe { libc::_exit(2) }
-}
-
-fn say(words: &[&str]) {
-    for word in words {
-        // SAFETY: the bytes are there. Nothing helps if it fails.
-        unsafe { libc::write(2, word.as_ptr().cast(), word.len()) };
-    }
 }

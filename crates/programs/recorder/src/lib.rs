@@ -21,7 +21,6 @@ compile_error!("the recorder knows glibc on 64-bit Linux only");
 
 mod exports;
 mod lock;
-mod message;
 mod modules;
 mod process;
 mod real;

@@ -1,77 +1,12 @@
 //! glibc's own functions.
 
-use core::ffi::CStr;
-use core::marker::PhantomData;
-use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
+use locklab_preload_report::real;
 
 /// What a thread runs.
 pub(crate) type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-
-/// A function found behind the recorder's in the search order.
-pub(crate) struct Real<F> {
-    name: &'static CStr,
-    address: AtomicPtr<c_void>,
-    function: PhantomData<F>,
-}
-
-impl<F: Copy> Real<F> {
-    const fn new(name: &'static CStr) -> Self {
-        Self {
-            name,
-            address: AtomicPtr::new(core::ptr::null_mut()),
-            function: PhantomData,
-        }
-    }
-
-    /// Finds it. Without a version that is the newest, which a program built
-    /// today gets.
-    #[cold]
-    #[inline(never)]
-    fn find(&self) -> *mut c_void {
-        // SAFETY: a C string.
-        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if address.is_null() {
-            crate::message::say(&[
-                "the C library lacks a function of POSIX threads; glibc 2.30 or newer is needed",
-            ]);
-            // SAFETY: ends the process without running anything of the program's.
-            unsafe { libc::_exit(2) }
-        }
-        self.address.store(address, Ordering::Relaxed);
-        address
-    }
-
-    /// The C library's function; it is looked up the first time.
-    #[inline(always)]
-    pub(crate) fn get(&self) -> F {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        let mut address = self.address.load(Ordering::Relaxed);
-        if address.is_null() {
-            address = self.find();
-        }
-        // SAFETY: F is the type that the C library documents for this name.
-        unsafe { core::mem::transmute_copy(&address) }
-    }
-}
-
-macro_rules! real {
-    ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
-        $(pub(crate) static $name: Real<unsafe extern "C-unwind" fn($($argument),*) -> c_int> =
-            Real::new($symbol);)*
-
-        /// Looks up all that this C library has.
-        pub(crate) fn find_all() {
-            $(
-                // SAFETY: a C string.
-                let address = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
-                $name.address.store(address, Ordering::Relaxed);
-            )*
-        }
-    };
-}
 
 real! {
     MUTEX_LOCK = c"pthread_mutex_lock": fn(*mut Mutex);

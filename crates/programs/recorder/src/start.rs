@@ -1,12 +1,12 @@
 //! The start of a process: it maps the file that the variable names, before the
 //! program runs. And its end by `exit`.
 
-use crate::message::say;
 use crate::process::{self, Process};
 use crate::{real, thread};
 use core::ffi::CStr;
 use libc::c_int;
 use locklab_preload_report::clock;
+use locklab_preload_report::message::say;
 use locklab_trace::{FIRST, Header, MAGIC, VERSION, file_bytes};
 
 /// Maps the file that the variable names. Without one nothing is recorded.
