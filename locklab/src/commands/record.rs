@@ -10,7 +10,7 @@ use clap::Args;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_native::round_trip;
-use locklab_preload_run::{FromPerf, Recorded, Recording};
+use locklab_preload_run::{FromPerf, KernelTable, Recorded, Recording};
 use locklab_system_record::{SystemRecorded, is_system_recording};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub struct RecordArgs {
 /// `locklab trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The recording
+    /// The recording, or a table of perf lock contention or klockstat
     pub file: PathBuf,
 }
 
@@ -127,6 +127,12 @@ pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     if is_system_recording(&args.file) {
         return system::show(&SystemRecorded::read(&args.file)?, common);
+    }
+    if let Some(table) = KernelTable::read(&args.file) {
+        return print(&match common.json {
+            true => format!("{:#}\n", table.json()),
+            false => table.text(),
+        });
     }
     let recorded = Recorded::read(&args.file)?;
     match common.json {

@@ -238,7 +238,10 @@ impl<'a> Reading<'a> {
                 let lock = self.lock(image, lock);
                 let used = &mut self.uses[lock];
                 let others = used.owner.is_some_and(|(owner, _)| owner != thread);
-                let contended = others || used.waiters > 0 || (!access.shared && used.readers > 0);
+                let contended = access.attempt == Attempt::FoundHeld
+                    || others
+                    || used.waiters > 0
+                    || (!access.shared && used.readers > 0);
                 used.waiters += 1;
                 let touched = used.touched.replace(thread);
                 self.locks[lock].shared |= access.shared;

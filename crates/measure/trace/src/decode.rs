@@ -85,7 +85,8 @@ impl<'a> Decoder<'a> {
                         attempt: match own >> 1 {
                             0 => Attempt::Waits,
                             1 => Attempt::Timed,
-                            _ => Attempt::Once,
+                            2 => Attempt::Once,
+                            _ => Attempt::FoundHeld,
                         },
                     },
                 };

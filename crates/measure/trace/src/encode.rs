@@ -247,6 +247,7 @@ fn own_bits(access: Access) -> u8 {
         Attempt::Waits => 0,
         Attempt::Timed => 2,
         Attempt::Once => 4,
+        Attempt::FoundHeld => 6,
     };
     attempt | u8::from(access.shared)
 }

@@ -21,6 +21,9 @@ pub enum Attempt {
     Timed,
     /// It tries once, without waiting.
     Once,
+    /// Until it has the lock, which it found held: its kernel said so, whoever held
+    /// it.
+    FoundHeld,
 }
 
 /// What happened. Locks and conditions are given by their addresses, stacks by

@@ -3,7 +3,7 @@
 //! The functions that wait are the same for all locks, so their names say nothing.
 
 /// Functions that wait on behalf of their callers, by the begin of their names.
-const LOCKING: [&str; 27] = [
+const LOCKING: [&str; 32] = [
     "task_rq_lock",
     "__task_rq_lock",
     "_raw_",
@@ -31,13 +31,24 @@ const LOCKING: [&str; 27] = [
     "__traceiter_",
     "trace_contention_",
     "osq_lock",
+    "rt_spin_lock",
+    "lock_acquire",
+    "lock_contended",
+    "__lock_acquire",
+    "contention_",
 ];
+
+/// Whether a function takes a lock on behalf of its caller.
+pub(crate) fn is_locking(call: &str) -> bool {
+    LOCKING.iter().any(|own| call.starts_with(own))
+}
 
 /// The function that takes the lock, of the calls of a wait, innermost first; the last of
 /// them where all belong to locking.
 #[must_use]
 pub fn kernel_caller<S: AsRef<str>>(calls: &[S]) -> Option<&str> {
-    let locks = |call: &str| LOCKING.iter().any(|own| call.starts_with(own));
     let calls = || calls.iter().map(AsRef::as_ref);
-    calls().find(|call| !locks(call)).or_else(|| calls().last())
+    calls()
+        .find(|call| !is_locking(call))
+        .or_else(|| calls().last())
 }

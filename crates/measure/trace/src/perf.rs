@@ -12,9 +12,10 @@
 
 use crate::event::{Access, Attempt, Event, Frames, Payload};
 use crate::header::{Header, MOST_BLOCKS, Source};
+use crate::kernel_callers::is_locking;
 use crate::perf_lines::{PerfEvent, Point, read};
 use crate::write::file;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// The name of each of the kernel's locks that stands for no lock: lockdep
@@ -26,6 +27,13 @@ const NO_LOCKS: [&str; 5] = [
     "rcu_callback",
     "rcu_tasks_trace",
 ];
+
+/// How many of the innermost calls are of the lock itself; of calls that all are,
+/// none.
+fn of_the_lock(calls: &[(u64, &str)]) -> usize {
+    let caller = calls.iter().position(|(_, symbol)| !is_locking(symbol));
+    caller.unwrap_or(0)
+}
 
 /// A wait of a thread for a lock of the kernel, from begin to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +104,8 @@ enum Lane {
 struct Begun {
     lane: Lane,
     event: usize,
+    /// When lockdep said that the lock was held by another.
+    contended: Option<u64>,
 }
 
 struct Reading<'e, 'a> {
@@ -107,6 +117,8 @@ struct Reading<'e, 'a> {
     /// The lane of what each task holds.
     holds: HashMap<(Lane, u64), Vec<Lane>>,
     stacks: HashMap<(Lane, Vec<u64>), u64>,
+    /// Locks whose names are written.
+    named: HashSet<u64>,
     /// Frames of each event as they are written.
     frames: &'e [Vec<[u8; 8]>],
     /// Ends of waits without a begin: the line of the first, and how many.
@@ -178,6 +190,7 @@ impl<'e, 'a> Reading<'e, 'a> {
             asks: HashMap::new(),
             holds: HashMap::new(),
             stacks: HashMap::new(),
+            named: HashSet::new(),
             frames,
             unmatched: (0, 0),
         };
@@ -224,7 +237,7 @@ impl<'e, 'a> Reading<'e, 'a> {
                     self.holds.entry((task, event.lock)).or_default().push(lane);
                 }
             }
-            Point::Contended => {}
+            Point::Contended => self.found_held(task, number),
             Point::Acquired => {
                 if let Some(begun) = self.end(task, number) {
                     let lane = self.answered(&begun, now, true);
@@ -262,6 +275,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         asks.push(Begun {
             lane,
             event: number,
+            contended: None,
         });
     }
 
@@ -271,6 +285,24 @@ impl<'e, 'a> Reading<'e, 'a> {
         begins
             .filter(|event| event.point == Point::ContentionBegin)
             .any(|event| event.lock == lock)
+    }
+
+    /// What a task asks for is held; who holds it may not have been recorded.
+    fn found_held(&mut self, task: Lane, number: usize) {
+        let event = &self.events[number];
+        let events = self.events;
+        let asks = self.asks.entry(task).or_default().iter_mut();
+        let of_lock = |begun: &&mut Begun| events[begun.event].lock == event.lock;
+        match asks.rev().find(of_lock) {
+            Some(begun) => begun.contended = Some(event.nanoseconds),
+            // The recording began between the two.
+            None => {
+                self.begin(task, number);
+                if let Some(begun) = self.asks.get_mut(&task).and_then(|asks| asks.last_mut()) {
+                    begun.contended = Some(event.nanoseconds);
+                }
+            }
+        }
     }
 
     /// An older begin of this lock, whose end was lost.
@@ -328,13 +360,17 @@ impl<'e, 'a> Reading<'e, 'a> {
 
     fn request(&mut self, begun: &Begun) {
         let event = &self.events[begun.event];
-        let (lane, since) = (begun.lane, event.nanoseconds);
+        let (lane, since) = (begun.lane, begun.contended.unwrap_or(event.nanoseconds));
         let stack = self.stack(lane, begun.event);
         let access = Access {
             shared: event.shared,
-            attempt: Attempt::Waits,
+            attempt: match begun.contended {
+                Some(_) => Attempt::FoundHeld,
+                None => Attempt::Waits,
+            },
         };
         let lock = event.lock;
+        self.name_lock(lane, event);
         self.put(
             lane,
             since,
@@ -346,21 +382,39 @@ impl<'e, 'a> Reading<'e, 'a> {
         );
     }
 
-    /// The number of the calls of an event, which is explained in its lane.
+    /// The name that lockdep has for a lock, as that of a file that lies where the
+    /// lock is.
+    fn name_lock(&mut self, lane: Lane, event: &PerfEvent<'e>) {
+        let of_lockdep = !matches!(event.point, Point::ContentionBegin);
+        if of_lockdep && !event.name.is_empty() && self.named.insert(event.lock) {
+            let module = Event::Module {
+                from: event.lock,
+                to: event.lock.wrapping_add(1),
+                offset: 0,
+                path: Payload(event.name.as_bytes()),
+            };
+            self.put(lane, event.nanoseconds, module);
+        }
+    }
+
+    /// The number of the calls of an event, which is explained in its lane: those
+    /// from the first that is not of the lock itself.
     fn stack(&mut self, lane: Lane, number: usize) -> u64 {
         let event = &self.events[number];
-        if event.calls.is_empty() {
+        let skipped = of_the_lock(&event.calls);
+        let calls = &event.calls[skipped..];
+        if calls.is_empty() {
             return 0;
         }
-        let addresses = event.calls.iter().map(|call| call.0).collect();
+        let addresses = calls.iter().map(|call| call.0).collect();
         let next = self.stacks.len() as u64 + 1;
         if let Some(&stack) = self.stacks.get(&(lane, addresses)) {
             return stack;
         }
-        let addresses: Vec<u64> = event.calls.iter().map(|call| call.0).collect();
+        let addresses: Vec<u64> = calls.iter().map(|call| call.0).collect();
         self.stacks.insert((lane, addresses), next);
         // Each symbol is a file of its own, at whose start it stands.
-        for &(address, symbol) in &event.calls {
+        for &(address, symbol) in calls {
             let (name, offset) = symbol.rsplit_once("+0x").unwrap_or((symbol, "0"));
             let offset = u64::from_str_radix(offset, 16).unwrap_or(0);
             let module = Event::Module {
@@ -374,7 +428,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         if let Some(frames) = self.frames.get(number) {
             let explained = Event::Stack {
                 number: next,
-                frames: Frames(frames),
+                frames: Frames(&frames[skipped..]),
             };
             self.put(lane, event.nanoseconds, explained);
         }

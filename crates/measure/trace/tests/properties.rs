@@ -53,9 +53,14 @@ fn address() -> impl Strategy<Value = u64> {
 }
 
 fn access() -> impl Strategy<Value = Access> {
-    (any::<bool>(), 0_usize..3).prop_map(|(shared, attempt)| Access {
+    (any::<bool>(), 0_usize..4).prop_map(|(shared, attempt)| Access {
         shared,
-        attempt: [Attempt::Waits, Attempt::Timed, Attempt::Once][attempt],
+        attempt: [
+            Attempt::Waits,
+            Attempt::Timed,
+            Attempt::Once,
+            Attempt::FoundHeld,
+        ][attempt],
     })
 }
 

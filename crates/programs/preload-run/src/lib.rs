@@ -4,6 +4,7 @@
 //!
 //! This crate must never print: the streams belong to the program.
 
+mod kernel_table;
 mod names;
 mod perf_recording;
 mod profile;
@@ -16,6 +17,7 @@ mod symbols;
 mod wait;
 mod waiting;
 
+pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready, exit_number};
 pub use recorded::Recorded;

@@ -6,7 +6,7 @@
 
 use crate::summary::{LOCKS_OF_RUNTIMES, mean, time};
 use crate::symbols::Symbols;
-use crate::waiting::{Counts, Site, Waiting, waiting};
+use crate::waiting::{Counts, Lock, Site, Waiting, waiting};
 use locklab_document::number::{count, grouped, percent, short};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
@@ -142,11 +142,19 @@ impl Recorded {
         let hottest = waiting.locks.iter().max_by_key(|lock| lock.counts.waited);
         match hottest.filter(|lock| lock.counts.waited > 0) {
             Some(lock) => format!(
-                "{spent}; the lock at {:#x} has {} % of the waiting.",
-                lock.address,
+                "{spent}; the lock {} has {} % of the waiting.",
+                self.called(lock),
                 percent(100.0 * lock.counts.waited as f64 / all as f64)
             ),
             None => format!("{spent}."),
+        }
+    }
+
+    /// What a lock is called in a sentence: by lockdep's name, if there is one.
+    fn called(&self, lock: &Lock) -> String {
+        match self.waiting.name_of(lock) {
+            Some(name) => format!("{name} ({:#x})", lock.address),
+            None => format!("at {:#x}", lock.address),
         }
     }
 
@@ -165,8 +173,8 @@ impl Recorded {
         );
         match waiting.locks.iter().max_by_key(|lock| lock.counts.waited) {
             Some(lock) if ticks > 0 => format!(
-                "{all}; the lock at {:#x} has {} % of it.",
-                lock.address,
+                "{all}; the lock {} has {} % of it.",
+                self.called(lock),
                 percent(100.0 * lock.counts.waited as f64 / ticks as f64)
             ),
             _ => format!("{all}."),
@@ -405,6 +413,7 @@ impl Recorded {
             "locks": waiting.locks.iter().map(|lock| json!({
                 "image": lock.image,
                 "address": format!("{:#x}", lock.address),
+                "name": waiting.name_of(lock),
                 "counts": counts(&lock.counts),
             })).collect::<Vec<_>>(),
             "sites": self.sites.iter().map(|(name, sum)| json!({

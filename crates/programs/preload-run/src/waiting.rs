@@ -144,6 +144,18 @@ struct Reading {
     nanoseconds_per_tick: f64,
 }
 
+impl Waiting {
+    /// Returns the name of a lock of the kernel, which lockdep gives: a file of one
+    /// byte that lies where the lock is.
+    pub(crate) fn name_of(&self, lock: &Lock) -> Option<String> {
+        let here = |module: &&Module| {
+            module.from == lock.address && module.to == lock.address.wrapping_add(1)
+        };
+        let module = self.modules.iter().find(here)?;
+        Some(String::from_utf8_lossy(&module.path).into_owned())
+    }
+}
+
 /// Reads a recording.
 pub(crate) fn waiting(trace: &Trace) -> Waiting {
     let mut reading = Reading {
@@ -218,6 +230,7 @@ impl Reading {
                 let used = &mut self.uses[lock];
                 let others = used.owner.is_some_and(|(owner, _)| owner != thread);
                 let contended = self.waits_only
+                    || access.attempt == Attempt::FoundHeld
                     || others
                     || used.waiters > 0
                     || (!access.shared && used.readers > 0);

@@ -167,6 +167,60 @@ b 2 [001] 1.000011: lock:contention_begin: 0xd0 (flags=SPIN)
     );
 }
 
+/// Without the holder's records lockdep still says that the lock was held.
+#[test]
+fn a_wait_counts_from_contended_to_acquired_whoever_held_the_lock() {
+    let waiter =
+        "kworker/0:1 101 [000] 50.000002: lock:lock_acquire: 0xffff88810a000018 &rq->__lock
+kworker/0:1 101 [000] 50.000003: lock:lock_contended: 0xffff88810a000018 &rq->__lock
+kworker/0:1 101 [000] 50.000009: lock:lock_acquired: 0xffff88810a000018 &rq->__lock
+kworker/0:1 101 [000] 50.000012: lock:lock_release: 0xffff88810a000018 &rq->__lock
+";
+    let found = json(waiter);
+    let lock = "0xffff88810a000018".to_owned();
+    assert_eq!(locks(&found), [(lock.clone(), 1, 1, 6_000.0, 3_000.0)]);
+    let verdict = found["verdict"].as_str().unwrap();
+    assert!(
+        verdict.contains("the lock &rq->__lock (0xffff88810a000018) has 100 %"),
+        "{verdict}"
+    );
+    assert_eq!(found["locks"][0]["name"], "&rq->__lock");
+    // With the holder's, the same.
+    let holder = "dd 201 [001] 50.000000: lock:lock_acquire: 0xffff88810a000018 &rq->__lock
+dd 201 [001] 50.000001: lock:lock_acquired: 0xffff88810a000018 &rq->__lock
+dd 201 [001] 50.000008: lock:lock_release: 0xffff88810a000018 &rq->__lock
+";
+    let found = json(&format!("{holder}{waiter}"));
+    assert_eq!(locks(&found), [(lock, 2, 1, 6_000.0, 10_000.0)]);
+}
+
+#[test]
+fn a_site_is_the_first_call_that_is_not_of_the_lock() {
+    let wait = |at: u32, caller: &str| {
+        format!(
+            "a 1 [000] 1.00000{at}: lock:contention_begin: 0xa0 (flags=MUTEX)
+\tffffffff810f8a18 __mutex_lock.constprop.0+0x1f8 ([kernel.kallsyms])
+\tffffffff810f8b18 mutex_lock+0x18 ([kernel.kallsyms])
+\t{caller} ([kernel.kallsyms])
+
+a 1 [000] 1.00000{}: lock:contention_end: 0xa0 (ret=0)
+
+",
+            at + 1
+        )
+    };
+    let text =
+        wait(1, "ffffffff810fff18 pipe_read+0x2a") + &wait(3, "ffffffff810fee18 pipe_write+0x3a");
+    let found = json(&text);
+    let sites = found["sites"].as_array().unwrap();
+    let mut names: Vec<&str> = sites
+        .iter()
+        .map(|site| site["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["pipe_read+0x2a", "pipe_write+0x3a"]);
+}
+
 #[test]
 fn bad_input_is_said_in_a_sentence() {
     let why = |text: &str| made(text.as_bytes()).map(drop).unwrap_err();
@@ -223,10 +277,7 @@ fn what_the_kernel_itself_writes_is_read_too() {
         locks(&json),
         [("0xffff888627c2ba80".to_owned(), 1, 1, 4_000.0, 0.0)]
     );
-    assert_eq!(
-        json["sites"][0]["name"],
-        "native_queued_spin_lock_slowpath+0x1f8"
-    );
+    assert_eq!(json["sites"][0]["name"], "xfs_buf_lock+0x2a");
     let waits = locklab_trace::kernel_waits(TRACEFS).unwrap();
     assert_eq!(waits.unmatched, 1);
     let [wait] = waits.waits.as_slice() else {
