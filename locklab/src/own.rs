@@ -94,6 +94,7 @@ pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 pub(crate) fn candidates(
     locks: &[String],
     c11: bool,
+    dependencies: bool,
     own: &OwnLockArgs,
 ) -> Result<(Vec<Candidate>, Assumptions), Error> {
     let mut assumptions = Assumptions::new();
@@ -108,8 +109,11 @@ pub(crate) fn candidates(
     let mut candidates = Vec::new();
     let mut ours = true;
     for name in &names {
-        if let Some(lock) = named(name, own, strict)? {
+        if let Some(mut lock) = named(name, own, strict)? {
             ours = false;
+            if dependencies {
+                lock = lock.with_dependencies();
+            }
             candidates.push(lock.candidate()?);
             if !lock.assumptions().is_empty() {
                 assumptions.insert(lock.name().to_owned(), lock.assumptions());
@@ -131,6 +135,7 @@ pub(crate) fn candidates(
     }
     refuse_for_ours("--cflags", ours && own.cflags.is_some())?;
     refuse_for_ours("--c11", ours && c11)?;
+    refuse_for_ours("--dependencies", ours && dependencies)?;
     Ok((candidates, assumptions))
 }
 

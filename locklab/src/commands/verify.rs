@@ -77,6 +77,13 @@ pub struct VerifyArgs {
     /// default, the read that starts a dependency counts as an Acquire.
     #[arg(long)]
     pub c11: bool,
+    /// Let address dependencies order in a file of yours, as in a kernel's lock
+    ///
+    /// C11 has none. The read that starts a dependency counts as an Acquire, and a
+    /// read-modify-write that acquires and releases as a fence; the report says that the
+    /// verdicts hang on it.
+    #[arg(long, conflicts_with = "c11")]
+    pub dependencies: bool,
     /// Also write the named bugs, and what found each, as Markdown
     ///
     /// Replaces the rows of these locks in the tables of a file that has them,
@@ -105,7 +112,8 @@ pub struct VerifyArgs {
 /// [`Error::Usage`] if a name is not a lock's, [`Error::Failed`] if a file or
 /// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let (candidates, assumptions) = candidates(&args.locks, args.c11, &args.own)?;
+    let (candidates, assumptions) =
+        candidates(&args.locks, args.c11, args.dependencies, &args.own)?;
     let defaults = Options::default();
     let executions = match args.executions {
         Some(executions) => executions,

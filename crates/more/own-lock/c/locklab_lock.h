@@ -90,4 +90,22 @@ struct locklab_description {
 	LOCKLAB_EXTERN const unsigned long long locklab_cpus; \
 	const unsigned long long locklab_cpus = (COUNT)
 
+/* Of the readers that come when a writer waits at most so many enter before it: `verify`
+ * checks that. */
+#define LOCKLAB_READERS_PASS(COUNT)                              \
+	LOCKLAB_EXTERN const unsigned long long locklab_readers_pass; \
+	const unsigned long long locklab_readers_pass = (COUNT)
+
+/* A CPU that acquires or holds the lock is not interrupted by code that acquires
+ * another lock of the kind: `verify` checks no promise of interrupts. */
+#define LOCKLAB_NO_INTERRUPTS()                     \
+	LOCKLAB_EXTERN const char locklab_no_interrupts; \
+	const char locklab_no_interrupts = 1
+
+/* A CPU acquires or holds at most so many locks of the kind at once, each in an
+ * interrupt of another or inside it: `verify` checks so many and not more. */
+#define LOCKLAB_NESTING(COUNT)                              \
+	LOCKLAB_EXTERN const unsigned long long locklab_nesting; \
+	const unsigned long long locklab_nesting = (COUNT)
+
 #endif

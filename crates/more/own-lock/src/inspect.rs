@@ -48,6 +48,12 @@ pub struct Facts {
     pub fifo: bool,
     /// The most CPUs that may use it, if it declares a bound.
     pub max_cpus: Option<usize>,
+    /// The most acquisitions of a CPU at once, if it declares a bound.
+    pub nesting: Option<usize>,
+    /// Whether an acquisition may be interrupted by another.
+    pub interrupts: bool,
+    /// How many readers may pass a writer that waits, if it declares a bound.
+    pub readers_pass: Option<usize>,
 }
 
 /// The largest size of a lock or context.
@@ -121,6 +127,9 @@ impl Facts {
             is_locked: symbols.contains_key("lab_is_locked"),
             fifo: symbols.contains_key("locklab_fifo"),
             max_cpus: data("locklab_cpus", 8).map(|bytes| number(bytes, 0)),
+            nesting: data("locklab_nesting", 8).map(|bytes| number(bytes, 0)),
+            readers_pass: data("locklab_readers_pass", 8).map(|bytes| number(bytes, 0)),
+            interrupts: !symbols.contains_key("locklab_no_interrupts"),
         };
         for (what, bytes, align) in [
             ("lock", facts.lock_bytes, facts.lock_align),
@@ -137,6 +146,17 @@ impl Facts {
         if facts.max_cpus == Some(0) {
             return Err(Error::Failed(format!(
                 "{name}: LOCKLAB_CPUS(0) lets nobody use the lock"
+            )));
+        }
+        if facts.readers_pass.is_some() && !facts.readers_share {
+            return Err(Error::File(format!(
+                "{name}: LOCKLAB_READERS_PASS is for a lock that readers share; define \
+                 lab_read_lock and lab_read_unlock"
+            )));
+        }
+        if facts.nesting == Some(0) {
+            return Err(Error::File(format!(
+                "{name}: LOCKLAB_NESTING(0) lets nobody acquire the lock; 1 is one at a time"
             )));
         }
         Ok(facts)

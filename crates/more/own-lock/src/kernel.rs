@@ -95,6 +95,15 @@ dependencies, and an Acquire orders more than one does, so a bug that only \
 machines without such an order show (Arm) may be missed. --c11 takes the \
 orderings as they are written. Plain accesses are not checked for data races. Neither is the kernel's own memory model.";
 
+/// The same assumption of any file.
+pub(crate) const DEPENDENCIES_OF_A_FILE: &str = "\
+C11, with address dependencies, on which these verdicts hang: a relaxed read of \
+8 bytes and a relaxed exchange are taken for Acquires, and a read-modify-write \
+that acquires and releases has a fence before and one behind it. C11 has no \
+dependencies, and an Acquire orders more than one does, so a bug that only \
+machines without such an order show (Arm) may be missed. Without --dependencies \
+the orderings are taken as they are written.";
+
 /// The same without dependencies.
 pub(crate) const STRICT: &str = "\
 C11 as written, without the address dependencies that the kernel relies on: \

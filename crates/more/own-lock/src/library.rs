@@ -48,6 +48,9 @@ pub(crate) struct Hooks {
 /// The access of a `read` or `write` is volatile: c/instrumented.c numbers it.
 pub(crate) const VOLATILE: c_uint = 1;
 
+/// The operation of an `update` is an exchange: c/instrumented.c numbers it.
+pub(crate) const EXCHANGE: c_uint = 0;
+
 /// The result of a read-modify-write, by the operation numbers of
 /// c/instrumented.c.
 pub(crate) fn updated(operation: c_uint, old: u64, value: u64) -> u64 {

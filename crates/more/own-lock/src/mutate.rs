@@ -7,14 +7,14 @@
 //! checker does not call. A change that does not compile, or that the compiler
 //! makes the same code of, is no mutant.
 
-use crate::check;
+use crate::check::{self, Rules};
 use crate::compile::{self, Unit};
 use locklab_verify::{Property, SourceMutant};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The mutants of the file of a unit; none if it cannot be read.
-pub(crate) fn mutants(unit: &Unit) -> Vec<SourceMutant> {
+/// The mutants of the file of a unit, checked by these rules; none if it cannot be read.
+pub(crate) fn mutants(unit: &Unit, rules: Rules) -> Vec<SourceMutant> {
     let Ok(text) = std::fs::read_to_string(&unit.file) else {
         return Vec::new();
     };
@@ -36,7 +36,7 @@ pub(crate) fn mutants(unit: &Unit) -> Vec<SourceMutant> {
                 change: edit.change.clone(),
                 promises: {
                     let shared = shared.clone();
-                    Box::new(move || promises(&shared.0, &shared.1, &edit))
+                    Box::new(move || promises(&shared.0, &shared.1, &edit, rules))
                 },
             }
         })
@@ -44,7 +44,7 @@ pub(crate) fn mutants(unit: &Unit) -> Vec<SourceMutant> {
 }
 
 /// The promises of the lock with this edit.
-fn promises(text: &str, unit: &Unit, edit: &Edit) -> Option<Vec<Property>> {
+fn promises(text: &str, unit: &Unit, edit: &Edit, rules: Rules) -> Option<Vec<Property>> {
     let folder = crate::folders::make("locklab-own-lock").ok()?;
     let file = folder.path().join(unit.file.file_name()?);
     let edited = [&text[..edit.at.start], &*edit.new, &text[edit.at.end..]].concat();
@@ -62,7 +62,7 @@ fn promises(text: &str, unit: &Unit, edit: &Edit) -> Option<Vec<Property>> {
     }
     let checked = compile::compile_for_checker(&edited).ok()?;
     let kept = (checked.folder, folder);
-    Some(check::promises(checked.library, checked.facts, true, kept))
+    Some(check::promises(checked.library, checked.facts, rules, kept))
 }
 
 /// A change of the text.

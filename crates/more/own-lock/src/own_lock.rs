@@ -1,7 +1,7 @@
 //! A compiled lock of the user's own, for the matrix, the simulator and the
 //! checker.
 
-use crate::check;
+use crate::check::{self, Rules};
 use crate::compile::{self, Compiled, Unit};
 use crate::inspect::{self, Facts};
 use crate::isolate::{Death, Lost, in_child};
@@ -43,6 +43,7 @@ pub struct OwnLock {
     compiled: Arc<Compiled>,
     unit: Arc<(Unit, Option<TempDir>)>,
     patience: Duration,
+    dependencies: bool,
 }
 
 impl OwnLock {
@@ -86,6 +87,7 @@ impl OwnLock {
             compiled: Arc::new(compile::compile(&unit)?),
             unit: Arc::new((unit, tree)),
             patience: PATIENCE,
+            dependencies: false,
         })
     }
 
@@ -93,6 +95,16 @@ impl OwnLock {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same lock, for the checker of which address dependencies order, as in a
+    /// kernel's lock.
+    #[must_use]
+    pub fn with_dependencies(self) -> Self {
+        Self {
+            dependencies: true,
+            ..self
+        }
     }
 
     /// The name in tables.
@@ -136,6 +148,7 @@ impl OwnLock {
             compiled: Arc::new(Compiled::kept(&unit, source, folder)?),
             unit: Arc::new((unit, None)),
             patience: PATIENCE,
+            dependencies: false,
         })
     }
 
@@ -171,10 +184,18 @@ impl OwnLock {
         Ok(check::promises(
             checked.library,
             checked.facts,
-            // A kernel's plain accesses are ordered by its own memory model.
-            self.unit.1.is_none(),
+            self.rules(),
             (checked.folder, self.unit.clone()),
         ))
+    }
+
+    fn rules(&self) -> Rules {
+        Rules {
+            // A kernel's plain accesses are ordered by its own memory model.
+            races: self.unit.1.is_none(),
+            // Those of a kernel are in the headers around it.
+            dependencies: self.dependencies && self.unit.1.is_none(),
+        }
     }
 
     /// The assumptions of the checker about this lock's memory orderings beyond
@@ -182,6 +203,7 @@ impl OwnLock {
     pub fn assumptions(&self) -> &'static str {
         let strict = |flag: &String| flag == "-DLOCKLAB_STRICT";
         match self.unit.1 {
+            None if self.dependencies => kernel::DEPENDENCIES_OF_A_FILE,
             None => "",
             Some(_) if self.unit.0.flags.iter().any(strict) => kernel::STRICT,
             Some(_) => kernel::WITH_DEPENDENCIES,
@@ -198,7 +220,7 @@ impl OwnLock {
             properties: self.promises()?,
             drawn: false,
             mutants: match self.unit.1 {
-                None => mutate::mutants(&self.unit.0),
+                None => mutate::mutants(&self.unit.0, self.rules()),
                 // Its text is a wrapper of ours around the kernel's.
                 Some(_) => Vec::new(),
             },

@@ -59,7 +59,7 @@ pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;
 pub use options::{Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES};
 pub use platform::{Loom, Word};
-pub use property::{Property, promises, promises_of_own, promises_of_readers, properties};
+pub use property::{Claims, Property, promises, promises_of_own, promises_of_readers, properties};
 pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };

@@ -195,6 +195,7 @@ fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
         big: info.recursive,
         // Of the others the count of readers is at its limit.
         wraps: lock.counts(),
+        ..Operations::default()
     }
 }
 

@@ -5,14 +5,16 @@
 //! must not race. Must never run outside a model, except for `lab_init`, which
 //! precedes the model.
 
-use super::part::{Part, order};
+use super::part::{CONSUME, Part, order};
 use super::race::Access;
 use super::used::accesses;
 use super::waits::{has_changed, has_updated, relax, repeats};
 use super::word::Word;
 use super::world::{thread, with};
 use crate::isolate;
-use crate::library::{Hooks, VOLATILE, call_refused, found_wrong, low, no_futex_word, updated};
+use crate::library::{
+    EXCHANGE, Hooks, VOLATILE, call_refused, found_wrong, low, no_futex_word, updated,
+};
 use crate::memory::{compare_memory, memory, pieces, set_memory};
 use crate::repeat::Read;
 use locklab_locks::platform::{Ordering, Platform};
@@ -24,10 +26,10 @@ use std::sync::atomic::Ordering as Real;
 /// Reports to the checker what the code has done to memory by itself since its
 /// last access. Returns whether the current access is part of the model.
 pub(super) fn flush(site: usize) -> bool {
+    isolate::SITE.store(site, Real::Relaxed);
     if with(|world| world.quiet) {
         return false;
     }
-    isolate::SITE.store(site, Real::Relaxed);
     let me = thread();
     let (written, older) = with(|world| {
         let thread = &mut world.threads[me];
@@ -55,15 +57,13 @@ pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, si
         return unsafe { memory(address, size) };
     }
     let me = thread();
+    let mo = heads_a_dependency(mo, size == 8);
     let part = Part::at(address, size, site);
     let handed = with(|world| world.threads[me].handed.take());
     let began = part.before(false);
     let value = match handed {
         Some((at, bytes, value)) if (at, c_uint::from(bytes)) == (address, size) => value,
-        _ => {
-            let part = part.headed_by(mo);
-            part.load(order(mo))
-        }
+        _ => part.headed_by(mo).load(order(mo)),
     };
     part.after(Access::ATOMIC_READ, began);
     let read = Read {
@@ -117,7 +117,10 @@ pub(super) extern "C-unwind" fn update(
     }
     let part = Part::at(address, size, site);
     let began = part.before(false);
+    let mo = heads_a_dependency(mo, operation == EXCHANGE);
+    fence_around(mo, site);
     let old = part.headed_by(mo).update(operation, value, order(mo));
+    fence_around(mo, site);
     part.after(Access::ATOMIC_WRITE, began);
     let new = low(size, updated(operation, old, value));
     has_updated(&part, site, (old, new));
@@ -145,9 +148,11 @@ pub(super) extern "C-unwind" fn compare(
         _ => Ordering::Acquire,
     };
     let began = part.before(false);
+    fence_around(success, site);
     let old = part
         .headed_by(success)
         .compare(expected, new, order(success), failure);
+    fence_around(success, site);
     let access = match old == expected {
         true => Access::ATOMIC_WRITE,
         false => Access::ATOMIC_READ,
@@ -156,6 +161,24 @@ pub(super) extern "C-unwind" fn compare(
     let now = if old == expected { new } else { old };
     has_updated(&part, site, (old, now));
     old
+}
+
+/// The memory order of an access that may head an address dependency: with dependencies,
+/// one that is relaxed is as one that is consumed.
+fn heads_a_dependency(mo: c_int, may: bool) -> c_int {
+    match mo {
+        0 if may && with(|world| world.dependencies) => CONSUME,
+        _ => mo,
+    }
+}
+
+/// Before and behind a read-modify-write of this memory order: with dependencies, one
+/// that acquires and releases is a full barrier.
+fn fence_around(mo: c_int, site: usize) {
+    if mo >= 4 && with(|world| world.dependencies) {
+        with(|world| world.place(site)).set_caller();
+        Loom::fence(Ordering::SeqCst);
+    }
 }
 
 pub(super) extern "C-unwind" fn fence(mo: c_int, site: usize) {

@@ -25,7 +25,7 @@ use crate::isolate;
 use crate::library::Library;
 use hooks::{HOOKS, flush};
 use locklab_locks::{Fairness, Info};
-use locklab_verify::{Context, Instance, Property, Subject};
+use locklab_verify::{Claims, Context, Instance, Property, Subject};
 use std::collections::HashMap;
 use std::mem::take;
 use std::path::PathBuf;
@@ -37,12 +37,22 @@ use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
 /// table, and names with all their bits.
 const LAST_CPUS: &str = "the last CPUs";
 
+/// What is assumed of the accesses of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// A data race breaks a promise.
+    pub(crate) races: bool,
+    /// Address dependencies order, and read-modify-writes are fences: the assumption of
+    /// [`crate::kernel::WITH_DEPENDENCIES`].
+    pub(crate) dependencies: bool,
+}
+
 /// The promises of a lock that was compiled for the checker; `kept` lives as
-/// long as they do. With `races`, a data race breaks a promise.
+/// long as they do.
 pub(crate) fn promises(
     library: PathBuf,
     facts: Facts,
-    races: bool,
+    rules: Rules,
     kept: impl Send + Sync + 'static,
 ) -> Vec<Property> {
     let lock: Arc<dyn Subject> = Arc::new(Checked {
@@ -51,13 +61,16 @@ pub(crate) fn promises(
     let most = facts.max_cpus.unwrap_or(usize::MAX);
     let mut all = locklab_verify::promises(&lock);
     let numbered = facts.max_cpus.is_some();
-    all.extend(locklab_verify::promises_of_own(
-        &lock,
+    let claims = Claims {
         numbered,
-        facts.try_read,
-    ));
+        try_read: facts.try_read,
+        readers_pass: facts.readers_pass,
+        levels: facts.nesting.unwrap_or(usize::MAX),
+        interrupts: facts.interrupts,
+    };
+    all.extend(locklab_verify::promises_of_own(&lock, claims));
     if facts.readers_share {
-        all.extend(locklab_verify::promises_of_readers(&lock, facts.try_read));
+        all.extend(locklab_verify::promises_of_readers(&lock, claims));
     }
     if numbered {
         let of_queues = all
@@ -68,14 +81,20 @@ pub(crate) fn promises(
             property
         }));
     }
+    let levels = if facts.interrupts { claims.levels } else { 1 };
     let world = Arc::new((library, facts, kept));
     all.into_iter()
-        .filter(|property| property.threads <= most)
+        .filter(|property| property.threads <= most && property.levels <= levels)
         .map(|property| {
             let world = world.clone();
             let last_cpus = property.name == LAST_CPUS;
             property.of_operations().after(move || {
-                World::begin(&world.0, &world.1, races, HOOKS);
+                let begin = || World::begin(&world.0, &world.1, rules, HOOKS);
+                if begin() {
+                    let (lock, context) = with(|world| (world.start(), world.first_context()));
+                    used::use_once(lock, context);
+                    begin();
+                }
                 with(|world| world.last_cpus = last_cpus);
             })
         })
@@ -170,7 +189,7 @@ impl Drop for CheckedLock {
 fn new_context() -> (usize, usize) {
     with(|world| {
         let room = 64 * lines(world.facts.ctx_bytes);
-        let first = world.start() + MOST_LOCKS * 64 * lines(world.facts.lock_bytes);
+        let first = world.first_context();
         assert!(
             world.contexts < MOST_CONTEXTS,
             "a model makes too many contexts"

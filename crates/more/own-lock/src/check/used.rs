@@ -9,10 +9,11 @@
 //! state is guessed that equal steps have not led to.
 
 use super::world::{Watch, make_words, with};
+use crate::isolate;
 use crate::library::{Library, low};
 use crate::memory::{memory, pieces as pieces_of, set_memory};
-use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// The uses after which a counter of 16 bits has its last value.
 const USES: usize = 0xffff;
@@ -49,8 +50,52 @@ pub(super) fn accesses(address: usize, bytes: usize) {
         (watch.accesses > MOST_ACCESSES).then_some(watch.uses)
     });
     if let Some(uses) = waits {
-        panic!("deadlock: a thread alone waits for ever, after {uses} acquisitions and releases");
+        let at = with(|world| world.place(isolate::SITE.load(Ordering::Relaxed)));
+        let without_init = uses == 0 && !with(|world| world.facts.init);
+        panic!(
+            "deadlock: a thread alone waits for ever, after {uses} acquisitions and releases, at \
+             {at}{}",
+            match without_init {
+                true => "; there is no lab_init, and a lock that is all zero is not free",
+                false => "",
+            }
+        );
     }
+}
+
+/// Takes and releases a lock once, alone, with no step of the model: who waits then
+/// waits for ever.
+pub(super) fn use_once(lock: usize, context: usize) {
+    with(|world| {
+        world.quiet = true;
+        world.watch = Some(Watch::of([const { 0..0 }; 3]));
+    });
+    let library = with(|world| world.library.clone());
+    if let Some(init) = library.init {
+        // SAFETY: the lock in its place, before its first use.
+        unsafe { init(lock as *mut _) };
+    }
+    use_it(&library, lock, context);
+    with(|world| (world.quiet, world.watch) = (false, None));
+}
+
+/// Takes and releases a lock.
+fn use_it(library: &Library, lock: usize, context: usize) {
+    for call in [library.lock, library.unlock] {
+        with(|world| {
+            if let Some(watch) = &mut world.watch {
+                watch.accesses = 0;
+            }
+        });
+        // SAFETY: the lock in its place, with a context of its own; each
+        // acquisition is released.
+        unsafe { call(lock as *mut _, context as *mut _) };
+    }
+    with(|world| {
+        if let Some(watch) = &mut world.watch {
+            watch.uses = watch.uses.wrapping_add(1);
+        }
+    });
 }
 
 /// Brings the counters of the lock at this address to their end, by uses with
@@ -65,12 +110,7 @@ pub(super) fn use_up(lock: usize, context: usize) {
     if with(|world| world.used.is_none()) {
         with(|world| {
             world.quiet = true;
-            world.watch = Some(Watch {
-                ranges: ranges.clone(),
-                accessed: BTreeSet::new(),
-                accesses: 0,
-                uses: 0,
-            });
+            world.watch = Some(Watch::of(ranges.clone()));
         });
         go_on(&library, lock, context, &ranges);
         let used = Used::of(&ranges);
@@ -86,21 +126,7 @@ pub(super) fn use_up(lock: usize, context: usize) {
 fn go_on(library: &Library, lock: usize, context: usize, ranges: &[Range<usize>; 3]) {
     let use_it = |times: usize| {
         for _ in 0..times {
-            for call in [library.lock, library.unlock] {
-                with(|world| {
-                    if let Some(watch) = &mut world.watch {
-                        watch.accesses = 0;
-                    }
-                });
-                // SAFETY: the lock in its place, with a context of its own; each
-                // acquisition is released.
-                unsafe { call(lock as *mut _, context as *mut _) };
-            }
-            with(|world| {
-                if let Some(watch) = &mut world.watch {
-                    watch.uses = watch.uses.wrapping_add(1);
-                }
-            });
+            use_it(library, lock, context);
         }
     };
     use_it(FIRST);

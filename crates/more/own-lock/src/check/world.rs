@@ -5,6 +5,7 @@
 //! words are learnt from the accesses of earlier executions. This module must
 //! never take a step of the model itself.
 
+use super::Rules;
 use super::race::Raced;
 use super::word::Word;
 use crate::inspect::Facts;
@@ -58,6 +59,8 @@ pub(super) struct World {
     pub(super) alive: usize,
     /// Every access ever made in this child: first address and size.
     pub(super) accesses: BTreeSet<(usize, u8)>,
+    /// Whether address dependencies order.
+    pub(super) dependencies: bool,
     /// What is accessed by plain reads and writes.
     pub(super) raced: Raced,
     /// The words of this execution, by their first address.
@@ -84,6 +87,18 @@ pub(super) struct Watch {
     pub(super) uses: u64,
 }
 
+impl Watch {
+    /// Of nothing yet.
+    pub(super) fn of(ranges: [Range<usize>; 3]) -> Self {
+        Self {
+            ranges,
+            accessed: BTreeSet::new(),
+            accesses: 0,
+            uses: 0,
+        }
+    }
+}
+
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub(super) struct Line([u8; 64]);
@@ -102,9 +117,11 @@ pub(super) fn lines(bytes: usize) -> usize {
 }
 
 impl World {
-    /// Begins an execution, with everything as it was loaded.
-    pub(super) fn begin(library: &Path, facts: &Facts, races: bool, hooks: Hooks) {
-        if WORLD.load(Ordering::Relaxed).is_null() {
+    /// Begins an execution, with everything as it was loaded. Returns whether it is the
+    /// first in this process.
+    pub(super) fn begin(library: &Path, facts: &Facts, rules: Rules, hooks: Hooks) -> bool {
+        let is_first = WORLD.load(Ordering::Relaxed).is_null();
+        if is_first {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
                 Ok(loaded) => loaded,
                 Err(e) => panic!("{e}"),
@@ -127,7 +144,8 @@ impl World {
                 contexts: 0,
                 alive: 0,
                 accesses: BTreeSet::new(),
-                raced: Raced::new(races),
+                raced: Raced::new(rules.races),
+                dependencies: rules.dependencies,
                 words: HashMap::new(),
                 threads: Default::default(),
                 quiet: false,
@@ -154,10 +172,16 @@ impl World {
                 );
             }
         });
+        is_first
     }
 
     pub(super) fn start(&self) -> usize {
         self.pool.as_ptr() as usize
+    }
+
+    /// The address of the first context.
+    pub(super) fn first_context(&self) -> usize {
+        self.start() + MOST_LOCKS * 64 * lines(self.facts.lock_bytes)
     }
 
     pub(super) fn place(&mut self, site: usize) -> Place {

@@ -26,6 +26,9 @@ pub struct Property {
     /// The source files whose structure it is there to show needed; none: of
     /// all the code that it runs.
     pub(crate) structure_of: &'static [&'static str],
+    /// How many acquisitions of one CPU are under way at once, each in an interrupt of
+    /// another; 1 if none is interrupted.
+    pub levels: usize,
     /// Whether the lock waits by loops of its own code, and decides by its own
     /// code whether it has succeeded: that is changed there.
     pub(crate) loops_are_code: bool,
@@ -57,6 +60,7 @@ impl Property {
             aim: if threads > 3 { 1 } else { 2 },
             orderings_of: None,
             structure_of: &[],
+            levels: 1,
             loops_are_code: false,
             needs_witness: false,
             drawn: None,
@@ -81,6 +85,7 @@ impl Property {
             aim: 2,
             orderings_of: files.first().copied(),
             structure_of: files,
+            levels: 1,
             loops_are_code: false,
             needs_witness: false,
             drawn: None,

@@ -63,18 +63,22 @@ pub(super) fn nesting(lock: &Lock) {
 
 /// The same with three CPUs, of which two need all their queue nodes, and each
 /// has a neighbour in each queue: in one order of many.
-pub(super) fn nesting_of_three(lock: &Lock) {
-    let levels = match lock.info().fairness {
-        Fairness::Fifo => NESTING,
-        _ => 0,
-    };
-    nest_three(lock, levels);
+pub(super) fn nesting_of_three(lock: &Lock, depth: usize) -> Property {
+    let property = Property::new("nesting of three CPUs", 4, lock, move |lock| {
+        let keeps_place = lock.info().fairness == Fairness::Fifo;
+        nest_three(lock, depth, if keeps_place { NESTING } else { 0 });
+    });
+    Property {
+        levels: depth,
+        ..property
+    }
 }
 
-/// The same; whoever has a queue node at each of the first `levels` keeps its place
-/// there.
-fn nest_three(lock: &Lock, levels: usize) {
-    let tables = tables(lock, NESTING + 1, 4);
+/// The same with so many locks; whoever has a queue node at each of the first `levels`
+/// keeps its place there.
+fn nest_three(lock: &Lock, depth: usize, levels: usize) {
+    let levels = levels.min(depth);
+    let tables = tables(lock, depth, 4);
     let mut others = Vec::new();
     execution::set_up(|| {
         for table in tables {
@@ -107,7 +111,10 @@ fn nest_three(lock: &Lock, levels: usize) {
 /// The same by CPUs with the greatest numbers, and of a lock whose CPUs have a node at
 /// each level: the name of a node has all its bits, and each is used.
 pub(crate) fn last_cpus(lock: &Lock) -> Property {
-    let property = Property::new("the last CPUs", 4, lock, |lock| nest_three(lock, NESTING));
+    let depth = NESTING + 1;
+    let property = Property::new("the last CPUs", 4, lock, move |lock| {
+        nest_three(lock, depth, NESTING);
+    });
     property.with(|setting| {
         setting.last_names = true;
         setting.clock = false;
@@ -131,7 +138,7 @@ pub(crate) fn interrupted_by_another(lock: &Lock, other: &Lock) -> Property {
 
 fn interrupted_by(name: &'static str, lock: &Lock, other: &Lock) -> Property {
     let other = other.clone();
-    let property = Property::new(name, 4, lock, move |lock| {
+    let mut property = Property::new(name, 4, lock, move |lock| {
         let tables = Vec::leak([lock, &other].map(|lock| Table::new(lock, 4)).into());
         let tables: &'static [&'static Table] = tables;
         let mut others = Vec::new();
@@ -157,6 +164,7 @@ fn interrupted_by(name: &'static str, lock: &Lock, other: &Lock) -> Property {
             table.finish();
         }
     });
+    property.levels = 2;
     interrupting(property)
 }
 
@@ -207,7 +215,7 @@ pub(crate) fn interrupted_twice(lock: &Lock) -> Property {
 /// first queue, where another comes behind it. Its node must not say then who
 /// was behind it in the interrupt.
 pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
-    let property = Property::new("a neighbour, interrupted", 4, lock, |lock| {
+    let mut property = Property::new("a neighbour, interrupted", 4, lock, |lock| {
         let tables = tables(lock, 2, 4);
         let &[first, second] = tables else {
             unreachable!("two are made")
@@ -254,6 +262,7 @@ pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
             table.finish();
         }
     });
+    property.levels = 2;
     interrupting(property)
 }
 

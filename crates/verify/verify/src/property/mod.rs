@@ -24,7 +24,7 @@ pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use definition::Lock;
 pub use definition::Property;
-use locklab_locks::{Fairness, RawLock};
+use locklab_locks::{Fairness, NESTING, RawLock};
 pub(crate) use readers::{
     biased, own_readers, read_write, reader_asks, reader_without_number, readers_at_the_limit,
     readers_of_each_count, readers_of_one_count, readers_wrap, refused_beside_another,
@@ -43,7 +43,8 @@ pub(crate) use exclusion::{
 pub(crate) use fairness::{
     announced, in_order_again_and_again, in_order_within_a_node, lets_others_in,
     one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_while_it_sleeps,
-    prefers_again, prefers_again_in_queue, prefers_its_node, readers_try_behind, readers_wait,
+    prefers_again, prefers_again_in_queue, prefers_its_node, readers_pass, readers_try_behind,
+    readers_wait,
 };
 pub(crate) use interrupts::{
     interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, last_cpus,
@@ -62,16 +63,33 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     promises(&subject::<Loom, L>())
 }
 
-/// What a lock of the user's own promises beyond that if readers share it; `tries`
-/// if there is an attempt to read.
-pub fn promises_of_readers(lock: &Arc<dyn Subject>, tries: bool) -> Vec<Property> {
-    own_readers(lock, tries)
+/// What a lock of the user's own promises beyond that if readers share it.
+pub fn promises_of_readers(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
+    let mut all = own_readers(lock, claims.try_read);
+    all.extend(claims.readers_pass.map(|most| readers_pass(lock, most)));
+    all
+}
+
+/// What a lock of the user's own claims beside its [`locklab_locks::Info`].
+#[derive(Clone, Copy, Debug)]
+pub struct Claims {
+    /// It has something for each CPU, as queue nodes.
+    pub numbered: bool,
+    /// There is an attempt to read.
+    pub try_read: bool,
+    /// How many readers may come when a writer waits, and enter before it, if it claims a
+    /// bound.
+    pub readers_pass: Option<usize>,
+    /// How many acquisitions of one CPU may be under way at once: each but the first is
+    /// in an interrupt of another, or inside it.
+    pub levels: usize,
+    /// Whether an acquisition may be interrupted by another.
+    pub interrupts: bool,
 }
 
 /// What a lock of the user's own promises beyond that, as nobody says of its
-/// counters where they are near their end; `numbered` if it has something for each
-/// CPU, as queue nodes; `tries` if there is an attempt to read.
-pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool, tries: bool) -> Vec<Property> {
+/// counters where they are near their end.
+pub fn promises_of_own(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
     let mut all = vec![
         Property::new("used before", 2, lock, exclusion::wrap_around),
         Property::new("used before, one tries", 1, lock, |lock| {
@@ -83,14 +101,16 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, numbered: bool, tries: bool) -> 
         lock,
         Operations {
             reads: lock.info().readers_share,
-            try_read: lock.info().readers_share && tries,
+            try_read: lock.info().readers_share && claims.try_read,
+            depth: claims.levels,
+            not_interrupted: !claims.interrupts,
             ..Operations::default()
         },
     ));
-    if numbered {
+    if claims.numbered {
         all.push(meanwhile(lock));
-        let three = interrupts::nesting_of_three;
-        all.push(Property::new("nesting of three CPUs", 4, lock, three));
+        let depth = claims.levels.min(NESTING + 1);
+        all.push(interrupts::nesting_of_three(lock, depth));
         all.push(interrupted(lock));
         all.push(neighbour_in_interrupt(lock));
         if lock.info().fairness == Fairness::Fifo {
@@ -162,7 +182,11 @@ pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
         all.push(alone.with(|setting| setting.numa_nodes = 1));
     }
     let nesting = Property::new("nesting", 3, lock, interrupts::nesting);
-    all.push(Property { aim: 1, ..nesting });
+    all.push(Property {
+        aim: 1,
+        levels: 2,
+        ..nesting
+    });
     all.push(Property::new("reuse by three", 3, lock, |lock| {
         exclusion(lock, 3, 2);
     }));

@@ -39,6 +39,11 @@ pub(crate) struct Operations {
     pub(crate) big: bool,
     /// With its counters at their last value it works as ever.
     pub(crate) wraps: bool,
+    /// How many acquisitions of a CPU are under way at once; 0: as many as can nest, and
+    /// one more.
+    pub(crate) depth: usize,
+    /// No acquisition is interrupted by another.
+    pub(crate) not_interrupted: bool,
 }
 
 /// A lock that keeps its promises in any program.
@@ -86,9 +91,13 @@ fn any_program(lock: &Lock, operations: Operations) {
             keeps_order(lock, depth),
         )
     };
-    let anywhere = lock.info().cpu_numbers && !operations.big;
+    let anywhere = lock.info().cpu_numbers && !operations.big && !operations.not_interrupted;
+    let depth = match operations.depth {
+        0 => DEPTH,
+        depth => depth.min(DEPTH),
+    };
     let program: &'static Program = Box::leak(Box::new(Program {
-        tables: (0..DEPTH).map(table).collect(),
+        tables: (0..depth).map(table).collect(),
         operations,
         depths: Default::default(),
         open: Default::default(),
@@ -145,7 +154,7 @@ impl Program {
     /// From here on this thread keeps its place where it waits without limit, and may be
     /// interrupted there.
     fn interrupt_waits(&'static self) {
-        if self.operations.big {
+        if self.operations.big || self.operations.not_interrupted {
             // Whose interrupts are off.
             return;
         }
@@ -164,7 +173,7 @@ impl Program {
     fn deeper(&'static self) {
         let depth = self.depth();
         let open = &self.open[execution::cpu()];
-        if !open.get() || depth.get() + 1 == DEPTH {
+        if !open.get() || depth.get() + 1 == self.tables.len() {
             return;
         }
         depth.set(depth.get() + 1);
