@@ -133,6 +133,23 @@ void lab_unlock(void *p, void *) { static_cast<spin *>(p)->held.store(0); }
     }
 }
 
+/// The page's own example is a lock that fails, and shows how.
+#[test]
+fn the_example_of_the_page_fails_as_the_page_shows() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/your-own-lock.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let fenced = |language: &str| {
+        let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
+        rest.split_once("```").unwrap().0
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("spin.c"), fenced("c")).unwrap();
+    let output = locklab(folder.path(), &["verify", "./spin.c"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(fenced("text")), "not in the page:\n{text}");
+}
+
 #[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();

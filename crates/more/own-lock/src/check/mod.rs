@@ -89,12 +89,7 @@ pub(crate) fn promises(
             let world = world.clone();
             let last_cpus = property.name == LAST_CPUS;
             property.of_operations().after(move || {
-                let begin = || World::begin(&world.0, &world.1, rules, HOOKS);
-                if begin() {
-                    let (lock, context) = with(|world| (world.start(), world.first_context()));
-                    used::use_once(lock, context);
-                    begin();
-                }
+                World::begin(&world.0, &world.1, rules, HOOKS);
                 with(|world| world.last_cpus = last_cpus);
             })
         })
@@ -189,7 +184,7 @@ impl Drop for CheckedLock {
 fn new_context() -> (usize, usize) {
     with(|world| {
         let room = 64 * lines(world.facts.ctx_bytes);
-        let first = world.first_context();
+        let first = world.start() + MOST_LOCKS * 64 * lines(world.facts.lock_bytes);
         assert!(
             world.contexts < MOST_CONTEXTS,
             "a model makes too many contexts"

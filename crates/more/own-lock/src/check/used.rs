@@ -63,22 +63,6 @@ pub(super) fn accesses(address: usize, bytes: usize) {
     }
 }
 
-/// Takes and releases a lock once, alone, with no step of the model: who waits then
-/// waits for ever.
-pub(super) fn use_once(lock: usize, context: usize) {
-    with(|world| {
-        world.quiet = true;
-        world.watch = Some(Watch::of([const { 0..0 }; 3]));
-    });
-    let library = with(|world| world.library.clone());
-    if let Some(init) = library.init {
-        // SAFETY: the lock in its place, before its first use.
-        unsafe { init(lock as *mut _) };
-    }
-    use_it(&library, lock, context);
-    with(|world| (world.quiet, world.watch) = (false, None));
-}
-
 /// Takes and releases a lock.
 fn use_it(library: &Library, lock: usize, context: usize) {
     for call in [library.lock, library.unlock] {

@@ -117,11 +117,9 @@ pub(super) fn lines(bytes: usize) -> usize {
 }
 
 impl World {
-    /// Begins an execution, with everything as it was loaded. Returns whether it is the
-    /// first in this process.
-    pub(super) fn begin(library: &Path, facts: &Facts, rules: Rules, hooks: Hooks) -> bool {
-        let is_first = WORLD.load(Ordering::Relaxed).is_null();
-        if is_first {
+    /// Begins an execution, with everything as it was loaded.
+    pub(super) fn begin(library: &Path, facts: &Facts, rules: Rules, hooks: Hooks) {
+        if WORLD.load(Ordering::Relaxed).is_null() {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
                 Ok(loaded) => loaded,
                 Err(e) => panic!("{e}"),
@@ -172,16 +170,10 @@ impl World {
                 );
             }
         });
-        is_first
     }
 
     pub(super) fn start(&self) -> usize {
         self.pool.as_ptr() as usize
-    }
-
-    /// The address of the first context.
-    pub(super) fn first_context(&self) -> usize {
-        self.start() + MOST_LOCKS * 64 * lines(self.facts.lock_bytes)
     }
 
     pub(super) fn place(&mut self, site: usize) -> Place {
