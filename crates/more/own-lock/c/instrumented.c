@@ -4,11 +4,21 @@
  * Compiled without -fsanitize=thread and linked into the user's library. Only
  * the names of the entry points are those of the compiler's interface.
  */
-#include <linux/futex.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+
+/* Of the system's interface; not every C library brings its header. */
+enum {
+	FUTEX_WAIT,
+	FUTEX_WAKE,
+	FUTEX_WAIT_BITSET = 9,
+	FUTEX_WAKE_BITSET,
+	FUTEX_PRIVATE_FLAG = 128,
+	FUTEX_CLOCK_REALTIME = 256
+};
+#define FUTEX_BITSET_MATCH_ANY 0xffffffffu
 
 #define HIDDEN __attribute__((visibility("hidden"), used))
 #define SITE __builtin_return_address(0)

@@ -1,8 +1,10 @@
 /* The functions that a lock calls when it runs on this machine's own CPUs. */
 #include <errno.h>
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Of the system's interface; not every C library brings its header. */
+enum { FUTEX_WAIT, FUTEX_WAKE, FUTEX_PRIVATE_FLAG = 128 };
 
 #define HIDDEN __attribute__((visibility("hidden")))
 

@@ -11,7 +11,7 @@ fn lock(file: &str, flags: &[&str]) -> OwnLock {
 }
 
 /// Each promise that is broken, when it is asked for, with what is said.
-fn breaks(lock: &OwnLock) -> impl Iterator<Item = (&'static str, String)> {
+fn breaks(lock: &OwnLock) -> impl Iterator<Item = (&'static str, String)> + use<> {
     let limits = Limits {
         executions: 300,
         ..Limits::default()

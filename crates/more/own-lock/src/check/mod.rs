@@ -31,21 +31,12 @@ use std::mem::take;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use world::Rules;
 use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
 
 /// The promise among the CPUs with the greatest numbers: the last entries of each
 /// table, and names with all their bits.
 const LAST_CPUS: &str = "the last CPUs";
-
-/// What is assumed of the accesses of a file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    /// A data race breaks a promise.
-    pub(crate) races: bool,
-    /// Address dependencies order, and read-modify-writes are fences: the assumption of
-    /// [`crate::kernel::WITH_DEPENDENCIES`].
-    pub(crate) dependencies: bool,
-}
 
 /// The promises of a lock that was compiled for the checker; `kept` lives as
 /// long as they do.

@@ -5,7 +5,6 @@
 //! words are learnt from the accesses of earlier executions. This module must
 //! never take a step of the model itself.
 
-use super::Rules;
 use super::race::Raced;
 use super::word::Word;
 use crate::inspect::Facts;
@@ -25,6 +24,16 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// most.
 pub(super) const MOST_LOCKS: usize = 8;
 pub(super) const MOST_CONTEXTS: usize = MOST_LOCKS * MAX_THREADS;
+
+/// What is assumed of the accesses of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// A data race breaks a promise.
+    pub(crate) races: bool,
+    /// Address dependencies order, and read-modify-writes are fences: the assumption of
+    /// [`crate::kernel::WITH_DEPENDENCIES`].
+    pub(crate) dependencies: bool,
+}
 
 /// The state of one modelled thread.
 #[derive(Default)]
