@@ -149,13 +149,13 @@ impl Facts {
             )));
         }
         if facts.readers_pass.is_some() && !facts.readers_share {
-            return Err(Error::File(format!(
+            return Err(Error::Failed(format!(
                 "{name}: LOCKLAB_READERS_PASS is for a lock that readers share; define \
                  lab_read_lock and lab_read_unlock"
             )));
         }
         if facts.nesting == Some(0) {
-            return Err(Error::File(format!(
+            return Err(Error::Failed(format!(
                 "{name}: LOCKLAB_NESTING(0) lets nobody acquire the lock; 1 is one at a time"
             )));
         }
