@@ -111,5 +111,5 @@ pub(crate) fn check_shared<'a>(
         .map(|subject| subject.info.name)
         .collect();
     let shared = locks.map(|lock| lock.info.readers_share);
-    Ok(check_readers(mix, shared, &able)?)
+    check_readers(mix, shared, &able)
 }

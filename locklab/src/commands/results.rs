@@ -70,7 +70,7 @@ pub enum ExportFormat {
 /// experiment, or standard output cannot be written; [`Error::Usage`] if there
 /// is no home folder for a store or an argument is wrong.
 pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
-    let store = || -> Result<Store, Error> { Ok(Store::read(&args.store.path()?)?) };
+    let store = || -> Result<Store, Error> { Store::read(&args.store.path()?) };
     match &args.command {
         ResultsCommand::Merge { from } => merge(from, args, common),
         ResultsCommand::Prune(args) => prune::run(&store()?, args, common),

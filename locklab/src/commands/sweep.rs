@@ -143,9 +143,7 @@ pub fn run(args: &SweepArgs, common: &Common) -> Result<ExitCode, Error> {
             show_stored(&of.0, &of.1, &args.files, common)?;
         }
     }
-    swept
-        .missing
-        .map_or(Ok(ExitCode::SUCCESS), |why| Err(why.into()))
+    swept.missing.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 impl SweepArgs {

@@ -216,7 +216,7 @@ impl Folder {
                 fs::remove_file(&old).map_err(|e| not_written(&old, e))?;
             }
         }
-        Ok(Store::open_alone(&part)?)
+        Store::open_alone(&part)
     }
 
     /// Makes the new store the store of the sweep, or removes it if it is not

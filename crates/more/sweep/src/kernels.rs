@@ -262,7 +262,7 @@ impl KernelSweep {
             experiment.interrupted =
                 (some > 0).then(|| format!("{some} of {all} layouts are missing"));
             store.finish(id, &experiment)?;
-            Ok(store.listed(Some(id))?)
+            store.listed(Some(id))
         };
         let merged = merge();
         drop(store);

@@ -284,7 +284,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         "mcs-timeout" | "mcs-tp" => {
-            let mut all = Vec::from(given_up(lock));
+            let mut all = given_up(lock);
             match name {
                 "mcs-tp" => all.extend(running_keep_place(lock)),
                 _ => all.push(place_kept(lock)),

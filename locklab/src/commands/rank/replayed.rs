@@ -26,7 +26,7 @@ pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Er
     if let Some((option, _)) = lengths.iter().find(|(_, given)| *given) {
         return Err(Error::Usage(format!("{option} {WHY}")));
     }
-    Ok(refuse(&args.turns, WHY)?)
+    refuse(&args.turns, WHY)
 }
 
 /// Returns the program of the recording in `file`.
@@ -49,13 +49,13 @@ pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>
         None => vec![None],
     };
     let workers = asked.into_iter().map(|threads| replay.workers(threads));
-    Ok(workers.collect::<Result<_, _>>()?)
+    workers.collect()
 }
 
 /// Returns the plan of the specification, with the program where there is one.
 pub(super) fn plan(spec: Spec, replay: Option<Replay>, native: &Native) -> Result<Plan, Error> {
-    Ok(match replay {
+    match replay {
         Some(replay) => Plan::replaying(spec, replay, native),
         None => Plan::new(spec, native),
-    }?)
+    }
 }

@@ -30,6 +30,9 @@ fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
     all
 }
 
+/// A metric in the table of every figure: title, name and format.
+type Shown<'a> = (&'a str, &'a str, fn(f64) -> String);
+
 fn on(report: &Report, cell: &JudgedCell, axis: &str) -> u64 {
     report.cell(cell).key.number(axis).unwrap_or(0)
 }
@@ -200,7 +203,7 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
         }
     }
     let kind = |name| METRICS.iter().find(|kind| kind.name == name);
-    let shown: Vec<(&str, &str, fn(f64) -> String)> = names
+    let shown: Vec<Shown> = names
         .into_iter()
         .map(|name| match kind(name) {
             Some(kind) => (kind.title, name, kind.format),
@@ -226,7 +229,7 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
             label(on(report, cell, "critical")),
             placed.map_or_else(String::new, |p| format!("{}{}", p.value(), p.mark())),
         ];
-        let figure = |side: &Figures, (_, metric, format): &(&str, &str, fn(f64) -> String)| {
+        let figure = |side: &Figures, (_, metric, format): &Shown| {
             number::or_dash(side.get(metric), *format)
         };
         for metric in &shown {
