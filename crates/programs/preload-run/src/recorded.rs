@@ -117,7 +117,9 @@ impl Recorded {
                     "locks that a language brings itself (Rust, Go, Java) are not seen",
                     |(_, own)| own,
                 );
-            return format!("No pthread lock was taken; {own}.");
+            return format!(
+                "No pthread lock was taken; {own}. 'locklab record --system' sees such locks."
+            );
         }
         if self.trace.threads.len() == 1 && self.trace.info.source == Source::Program {
             return "Nothing to gain: one thread, which never waits for a lock.".into();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Libraries that take no lock of pthread for a program but in its own calls.
-const PLAIN: [&str; 8] = [
+const PLAIN: [&str; 9] = [
     "libc.so",
     "libm.so",
     "libgcc_s.so",
@@ -16,6 +16,7 @@ const PLAIN: [&str; 8] = [
     "libdl.so",
     "ld-linux",
     "libresolv.so",
+    "libgomp.so",
 ];
 
 /// Functions of which one is called for each lock of pthread.
@@ -28,8 +29,29 @@ const LOCKING: [&str; 6] = [
     "mtx_lock",
 ];
 
-/// Why a program takes no lock of glibc's pthread, as a clause; `None` if it may take some,
-/// or its file does not say.
+/// Functions by which a program makes threads: without them it waits for nobody.
+const THREADS: [&str; 4] = ["pthread_create", "thrd_create", "clone", "GOMP_parallel"];
+
+/// Functions by which a program starts another, or loads more of itself.
+const STARTING: [&str; 14] = [
+    "execl",
+    "execle",
+    "execlp",
+    "execv",
+    "execve",
+    "execveat",
+    "execvp",
+    "execvpe",
+    "fexecve",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+    "dlopen",
+];
+
+/// Why a program takes no lock of glibc's pthread, as a clause; `None` if it, or a program that
+/// it starts, may take some, or its file does not say.
 #[must_use]
 pub fn takes_no_pthread_lock(program: &OsStr) -> Option<String> {
     let path = found(Path::new(program))?;
@@ -73,9 +95,30 @@ fn why(bytes: &[u8]) -> Option<&'static str> {
     let others = needs
         .map(|name| String::from_utf8_lossy(name))
         .any(|name| !PLAIN.iter().any(|plain| name.starts_with(plain)));
-    let locks = file
-        .dynamic_symbols()
-        .filter_map(|symbol| symbol.name().ok())
-        .any(|name| LOCKING.contains(&name));
-    (!others && !locks).then_some("calls no lock of pthread")
+    let calls = |functions: &[&str]| {
+        let names = file
+            .dynamic_symbols()
+            .filter_map(|symbol| symbol.name().ok());
+        names.into_iter().any(|name| functions.contains(&name))
+    };
+    let may = others || calls(&LOCKING) || calls(&STARTING);
+    (!may && calls(&THREADS)).then_some("calls no lock of pthread")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_starts_others_may_take_locks_of_pthread() {
+        // A shell calls no lock, and its commands may.
+        assert_eq!(takes_no_pthread_lock(OsStr::new("sh")), None);
+        assert_eq!(takes_no_pthread_lock(OsStr::new("/no/such/program")), None);
+    }
+
+    #[test]
+    fn what_is_no_program_says_nothing() {
+        assert_eq!(why(b"#!/bin/sh\necho"), None);
+        assert_eq!(why(b"\x7fELF"), None);
+    }
 }

@@ -182,3 +182,76 @@ fn a_file_that_is_no_recording_is_not_replaced() {
     assert!(why.contains("is there and is no recording"), "{why}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "my notes");
 }
+
+/// Waits of each thread by 'perf lock contention -t': how many, and nanoseconds with half of
+/// their last digit.
+fn perf_counts(data: &std::path::Path) -> Vec<(u64, u64, f64, f64)> {
+    let run = Command::new("perf")
+        .args(["lock", "contention", "-t", "-E", "100000", "-i"])
+        .arg(data)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    let text = text + &String::from_utf8_lossy(&run.stderr);
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let unit = match *words.get(2)? {
+            "ns" => 1.0,
+            "us" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => return None,
+        };
+        let number: f64 = words[1].parse().ok()?;
+        let thread = words.get(7)?.parse().ok()?;
+        Some((thread, words[0].parse().ok()?, number * unit, unit * 0.005))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// The waits that this crate pairs are those that perf pairs, of the same events.
+#[test]
+fn waits_for_the_kernels_locks_are_those_that_perf_counts() {
+    if may_not() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("perf.data");
+    let work = "for i in 1 2 3; do (find /usr/share -type f | head -500 | xargs cat > /dev/null) \
+                & done; wait";
+    let recorded = Command::new("perf")
+        .args(["lock", "record", "-o"])
+        .arg(&data)
+        .args(["--", "sh", "-c", work])
+        .output();
+    if !recorded.is_ok_and(|run| run.status.success()) {
+        println!("skipped: 'perf lock record' is not there, or not permitted");
+        return;
+    }
+    let script = Command::new("perf")
+        .args(["script", "--ns", "-i"])
+        .arg(&data)
+        .output()
+        .unwrap();
+    let found = locklab_trace::kernel_waits(&String::from_utf8_lossy(&script.stdout)).unwrap();
+    let theirs = perf_counts(&data);
+    let mut compared = 0;
+    // The idle tasks of all CPUs are one thread to perf.
+    for (thread, waits, nanoseconds, rounded) in theirs.iter().filter(|row| row.0 != 0) {
+        let ours = found.waits.iter().filter(|wait| wait.task == *thread);
+        let (count, sum) = ours.fold((0, 0.0), |(count, sum), wait| {
+            (count + 1, sum + wait.nanoseconds as f64)
+        });
+        // perf counts those that go on when the recording ends.
+        assert!(
+            count == *waits || count + 1 == *waits,
+            "{thread}: {count}, perf {waits}"
+        );
+        assert!(
+            (sum - nanoseconds).abs() <= *rounded,
+            "{thread}: {sum}, perf {nanoseconds}"
+        );
+        compared += 1;
+    }
+    assert!(compared > 0 || found.waits.iter().all(|wait| wait.task == 0));
+}
