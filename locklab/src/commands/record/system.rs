@@ -1,6 +1,6 @@
 //! `locklab record --system` and `--kernel`: recordings by the kernel's events.
 
-use super::RecordArgs;
+use super::arguments::RecordArgs;
 use crate::arguments::Common;
 use crate::output::print;
 use locklab_host::error::Error;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// What is to be recorded by the kernel's events: what the arguments ask for, or a program
 /// in which nothing of pthread would be seen.
-pub(super) fn asked(args: &RecordArgs) -> Option<SystemRecording> {
+pub(super) fn asked(args: &RecordArgs, common: &Common) -> Option<SystemRecording> {
     let target = match (args.pid, &args.cgroup) {
         (Some(process), _) => Target::Process(process),
         (None, Some(folder)) => Target::Cgroup(folder.clone()),
@@ -25,9 +25,11 @@ pub(super) fn asked(args: &RecordArgs) -> Option<SystemRecording> {
         if !is_permitted() {
             return None;
         }
-        message::print(format_args!(
-            "locklab: {why}, so it is recorded by the kernel's events"
-        ));
+        if !common.quiet {
+            message::print(format_args!(
+                "locklab: {why}, so it is recorded by the kernel's events"
+            ));
+        }
     }
     Some(SystemRecording {
         file: args.output.clone(),
