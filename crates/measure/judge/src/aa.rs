@@ -8,7 +8,8 @@
 #[cfg(feature = "serde")]
 use serde::Serialize;
 
-use crate::estimate::{ALPHA, estimate};
+use crate::alpha::ALPHA;
+use crate::estimate::estimate;
 use crate::family::Family;
 use crate::pair::{Direction, Pair};
 use crate::role::Role;

@@ -17,7 +17,8 @@
 //! It must never drop a subject for want of data: what was not shown to be
 //! behind stays.
 
-use crate::estimate::{ALPHA, Shown};
+use crate::alpha::ALPHA;
+use crate::estimate::Shown;
 use crate::pair::{Direction, fork_seed};
 use crate::settings::MIN_PAIRS;
 use crate::{signed_rank, walsh};

@@ -12,7 +12,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::ALPHA;
+use crate::alpha::ALPHA;
 
 /// Says how the number of pairs of a comparison was decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -9,17 +9,12 @@
 #[cfg(feature = "serde")]
 use serde::Serialize;
 
+use crate::alpha::ALPHA;
 use crate::pair::{Direction, Pair, Side};
 use crate::rank_sum::{self, Differences};
 use crate::samples::{Independent, Samples, Sampling};
 use crate::signed_rank::{self, Method};
 use crate::{series, walsh};
-
-/// The error rate behind every verdict: 5 %.
-///
-/// A constant and not a setting, because the intervals that are printed (95 %
-/// and 90 %) and the verdicts that are reached must refer to the same one.
-pub const ALPHA: f64 = 0.05;
 
 /// A confidence interval of θ, both limits included.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::ALPHA;
+use crate::alpha::ALPHA;
 
 /// The meaning of 5 % for a family of m primary comparisons.
 ///

@@ -7,7 +7,7 @@
 //! this test decides once for a session, and then for each comparison. It must
 //! never decide what belongs to a circumstance, nor be asked again until it agrees.
 
-use crate::estimate::ALPHA;
+use crate::alpha::ALPHA;
 use crate::family::Family;
 use crate::pair::fork_seed;
 use crate::signed_rank::p_two_sided;

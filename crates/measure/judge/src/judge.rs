@@ -4,8 +4,9 @@
 //! Must never widen δ to fit the noise, nor use one comparison to decide
 //! what belongs to the family of another.
 
+use crate::alpha::ALPHA;
 use crate::early_stop::{EarlyStop, Stopping};
-use crate::estimate::{ALPHA, Estimate, estimate_any, p_beyond};
+use crate::estimate::{Estimate, estimate_any, p_beyond};
 use crate::family::Family;
 use crate::normal;
 use crate::pair::{Direction, Fault, FaultKind, Pair, Side};

@@ -84,6 +84,7 @@
 //! again and again, is fed too many pairs and cannot know.
 
 mod aa;
+mod alpha;
 mod best;
 mod early_stop;
 mod estimate;
@@ -105,9 +106,10 @@ mod walsh;
 mod warning;
 
 pub use aa::{AaCheck, aa_check, bias_band};
+pub use alpha::ALPHA;
 pub use best::{Looks, Standing, best, blocks_needed, have_left};
 pub use early_stop::{EarlyStop, Stopping};
-pub use estimate::{ALPHA, Estimate, Interval, Shown, estimate, estimate_independent};
+pub use estimate::{Estimate, Interval, Shown, estimate, estimate_independent};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
 pub use interaction::{INTERACTION, Interaction, interaction};
 pub use interim::{Interim, LOOKS, MORE, interim, is_look};

@@ -9,7 +9,8 @@
 #[cfg(feature = "serde")]
 use serde::Serialize;
 
-use crate::estimate::{ALPHA, Interval, Shown};
+use crate::alpha::ALPHA;
+use crate::estimate::{Interval, Shown};
 use crate::family::Family;
 use crate::pair::Direction;
 use crate::settings::MIN_PAIRS;

@@ -4,7 +4,7 @@
 //! that is named; what cannot be used is kept, so that it is found by the judge
 //! and not forgotten.
 
-use crate::Format;
+use crate::formats::format::Format;
 use locklab_judge::{Direction, Role};
 use std::fmt;
 

@@ -1,9 +1,10 @@
 //! criterion: `sample.json` of one benchmark, or the messages of `cargo
 //! criterion`. A sample is the time of some iterations.
 
-use super::{numbers, text};
+use super::fields::{numbers, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use serde_json::Value;
 
 pub(super) fn read(value: &Value, name: &str) -> SampleFile {

@@ -2,7 +2,8 @@
 //! 14313 describes, or the events of `go test -json`.
 
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use locklab_judge::{Direction, Role};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,9 +25,9 @@ pub(super) fn of_json_lines(text: &str) -> Option<String> {
     // Packages are tested at the same time, so each has its own text.
     let mut packages: BTreeMap<String, String> = BTreeMap::new();
     for event in text.lines().filter_map(is_event) {
-        let package = super::text(&event, "Package").to_owned();
+        let package = super::fields::text(&event, "Package").to_owned();
         let output = packages.entry(package).or_default();
-        output.push_str(super::text(&event, "Output"));
+        output.push_str(super::fields::text(&event, "Output"));
     }
     Some(packages.into_values().map(|text| text + "\n").collect())
 }

@@ -1,9 +1,10 @@
 //! Google Benchmark, `--benchmark_out=FILE --benchmark_out_format=json`: an entry
 //! for each repetition, and aggregates, which are no samples.
 
-use super::{moment, number, text};
+use super::fields::{moment, number, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use locklab_judge::{Direction, Role};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! hyperfine, `--export-json`: a command in each result, a run in each time.
 
-use super::{numbers, text};
-use crate::Format;
+use super::fields::{numbers, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
+use crate::formats::format::Format;
 use serde_json::Value;
 
 pub(super) fn read(value: &Value) -> SampleFile {

@@ -2,9 +2,10 @@
 //! enough, a sample is a fork, since iterations of one process share its compiled
 //! code (Kalibera and Jones 2013).
 
-use super::{number, numbers, text};
+use super::fields::{number, numbers, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use locklab_judge::{MIN_SAMPLES, Role};
 use serde_json::Value;
 

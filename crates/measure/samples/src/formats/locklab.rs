@@ -2,9 +2,9 @@
 //! the ratio of a pair. So two results can be compared whatever the machine did
 //! between them, as long as both have the same baseline.
 
-use super::{numbers, text};
-use crate::Format;
+use super::fields::{numbers, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
+use crate::formats::format::Format;
 use locklab_judge::Direction;
 use serde_json::Value;
 

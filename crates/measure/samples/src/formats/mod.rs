@@ -3,6 +3,8 @@
 //! A reader is found by what a file holds, never by its name.
 
 mod criterion;
+mod fields;
+pub(crate) mod format;
 mod go;
 mod google;
 mod hyperfine;
@@ -14,58 +16,9 @@ mod table;
 
 use crate::benchmark::{SampleFile, Unreadable};
 use crate::salvage;
-use clap::ValueEnum;
-use serde::Serialize;
 use serde_json::Value;
 
-/// A form of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// hyperfine --export-json
-    Hyperfine,
-    /// go test -bench . -count 20, as text or -json
-    Go,
-    /// Google Benchmark, --benchmark_out=FILE --benchmark_repetitions=20
-    Google,
-    /// criterion's sample.json, or cargo criterion --message-format=json
-    Criterion,
-    /// pytest --benchmark-json=FILE
-    Pytest,
-    /// JMH, -rf json
-    Jmh,
-    /// perf stat -x, --append, once for each run
-    PerfStat,
-    /// Columns of names and values
-    Csv,
-    /// The JSON of a comparison by Locklab
-    Locklab,
-}
-
-impl Format {
-    /// Returns the program that writes it.
-    #[must_use]
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Hyperfine => "hyperfine",
-            Self::Go => "Go's benchmarks",
-            Self::Google => "Google Benchmark",
-            Self::Criterion => "criterion",
-            Self::Pytest => "pytest-benchmark",
-            Self::Jmh => "JMH",
-            Self::PerfStat => "perf stat",
-            Self::Csv => "a CSV",
-            Self::Locklab => "Locklab",
-        }
-    }
-
-    /// Returns every name of a form, for a message.
-    pub(crate) fn names() -> String {
-        let names = Self::value_variants().iter();
-        let names = names.filter_map(|f| Some(f.to_possible_value()?.get_name().to_owned()));
-        names.collect::<Vec<_>>().join(", ")
-    }
-}
+pub use format::Format;
 
 /// Reads a file. `name` is what its only benchmark is called where the file
 /// itself does not say it.
@@ -175,75 +128,4 @@ fn found(
         return Err(Unreadable::NoBenchmark(recognised, why));
     }
     Ok(file)
-}
-
-/// Returns a number of a JSON field; one that is missing, or no number, is not a number.
-fn number(value: Option<&Value>) -> f64 {
-    value.and_then(Value::as_f64).unwrap_or(f64::NAN)
-}
-
-/// Returns the numbers of a JSON list.
-fn numbers(value: Option<&Value>) -> Vec<f64> {
-    let list = value.and_then(Value::as_array);
-    let of = |list: &Vec<Value>| list.iter().map(|x| number(Some(x))).collect();
-    list.map(of).unwrap_or_default()
-}
-
-/// Returns the text of a JSON field, or nothing.
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Returns the seconds since 1970 of a date such as `2026-11-26T14:00:00+01:00`.
-fn moment(date: &str) -> Option<f64> {
-    let (day, rest) = date.split_once(['T', ' '])?;
-    let mut day = day.split('-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (day.next()??, day.next()??, day.next()??);
-    let zone_at = rest.find(['+', '-', 'Z']).unwrap_or(rest.len());
-    let (clock, zone) = rest.split_at(zone_at);
-    let mut clock = clock.split(':');
-    let hour: f64 = clock.next()?.parse().ok()?;
-    let minute: f64 = clock.next()?.parse().ok()?;
-    let second: f64 = clock.next().map_or(Some(0.0), |s| s.trim().parse().ok())?;
-    let offset = match zone.strip_prefix(['+', '-']) {
-        None => 0.0,
-        Some(ahead) => {
-            let (hours, minutes) = ahead.split_once(':').unwrap_or((ahead, "0"));
-            let ahead = 3600.0 * hours.parse::<f64>().ok()? + 60.0 * minutes.parse::<f64>().ok()?;
-            if zone.starts_with('-') { -ahead } else { ahead }
-        }
-    };
-    // Days from 1970 by the civil calendar, years beginning in March.
-    let (y, m) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let days =
-        365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
-            - 1
-            - 719_468;
-    Some(days as f64 * 86_400.0 + 3600.0 * hour + 60.0 * minute + second - offset)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_read_with_their_zone() {
-        assert_eq!(moment("1970-01-01T00:00:00"), Some(0.0));
-        assert_eq!(moment("2000-03-01T00:00:00Z"), Some(951_868_800.0));
-        assert_eq!(
-            moment("2026-11-26T14:00:00+01:00"),
-            moment("2026-11-26 13:00:00")
-        );
-        assert_eq!(
-            moment("2026-11-26T13:00:00.5"),
-            moment("2026-11-26T13:00:00").map(|t| t + 0.5)
-        );
-        for wrong in ["", "yesterday", "2026-11", "2026-11-26Tx"] {
-            assert_eq!(moment(wrong), None);
-        }
-    }
 }

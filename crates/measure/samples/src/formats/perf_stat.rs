@@ -2,7 +2,8 @@
 //! samples; the mean of `-r` is one.
 
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use locklab_judge::Role;
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! pytest-benchmark, `--benchmark-json=FILE`: a round in each datum.
 
-use super::{moment, number, numbers, text};
-use crate::Format;
+use super::fields::{moment, number, numbers, text};
 use crate::benchmark::{Benchmark, Run, SampleFile};
+use crate::formats::format::Format;
 use serde_json::Value;
 
 pub(super) fn read(value: &Value) -> SampleFile {

@@ -4,7 +4,8 @@
 //! the name and all others are values.
 
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::{Format, units};
+use crate::formats::format::Format;
+use crate::units;
 use locklab_judge::Direction;
 use std::collections::HashMap;
 
