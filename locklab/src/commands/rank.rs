@@ -9,7 +9,6 @@ mod replayed;
 mod simulated;
 
 pub use arguments::RankArgs;
-pub(crate) use replayed::MOST_LOCKS;
 
 use crate::arguments::{Common, ComparingArgs};
 use crate::comparison::Comparison;

@@ -11,6 +11,7 @@ use locklab_document::number::{grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Part, Section, Table, render};
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Sample};
+use locklab_lock_use::{Counts, LockUse, Used};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -59,7 +60,6 @@ pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) 
 #[must_use]
 pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     let profile = measured.locks.clone().unwrap_or_default();
-    let all = profile.nanoseconds();
     let mut text = format!(
         "{}: {} x 1 {}, {} CPUs, {} processes\n{}\n",
         load.workload.name(),
@@ -69,42 +69,36 @@ pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
         load.processes,
         caveat(translated)
     );
-    let rows = profile.locks.iter().map(|lock| {
-        let times = match translated {
-            true => ["-".to_owned(), "-".to_owned()],
-            false => [
-                mean(lock.nanoseconds, lock.waits),
-                time(lock.longest as f64),
-            ],
-        };
-        let mut row = vec![
-            lock.name.clone(),
-            lock.kind.to_string(),
-            lock.locks.to_string(),
-            grouped(lock.waits),
-            share(lock.nanoseconds, all),
-        ];
-        row.extend(times);
-        row
-    });
-    let columns = vec![
-        Column::words("Lock", 24),
-        Column::words("Kind", 8),
-        Column::new("Locks", 5),
-        Column::new("Waits", 7),
-        Column::new("Of all", 6),
-        Column::new("Mean", 7),
-        Column::new("Longest", 7),
-    ];
     if profile.locks.is_empty() {
         text.push_str("No lock was waited for.\n");
     } else {
-        text += &render::table(&Table::new(columns, rows.collect()));
+        let rows: Vec<Used> = profile.locks.iter().map(used).collect();
+        let table = match translated {
+            true => LockUse::table_of_shares(&rows, rows.len()),
+            false => LockUse::table(&rows, rows.len()),
+        };
+        text += &render::table(&table);
     }
     for note in losses(&[&profile]) {
         let _ = writeln!(text, "{note}");
     }
     text
+}
+
+/// The waits for the locks of a name, as a row of the table of locks.
+fn used(lock: &LockWaits) -> Used {
+    Used {
+        name: lock.name.clone(),
+        kind: Some(lock.kind.clone()),
+        locks: lock.locks,
+        counts: Counts {
+            contended: lock.waits,
+            waited_ns: Some(lock.nanoseconds as f64),
+            longest_ns: Some(lock.longest as f64),
+            ..Counts::default()
+        },
+        spent: None,
+    }
 }
 
 /// The same for programs.

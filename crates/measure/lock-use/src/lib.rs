@@ -8,10 +8,14 @@
 //!
 //! No I/O. It must never decide what to do about a lock.
 
+mod bound;
 mod counts;
 mod lock_use;
+mod spent;
 mod times;
 
+pub use bound::Bound;
 pub use counts::Counts;
 pub use lock_use::{LockUse, Used};
+pub use spent::Spent;
 pub use times::{NOTHING_TO_GAIN, Times};

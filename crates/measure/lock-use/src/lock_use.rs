@@ -1,6 +1,8 @@
 //! The table: locks, and the call sites at which they were acquired.
 
+use crate::bound::Bound;
 use crate::counts::Counts;
+use crate::spent::Spent;
 use crate::times::Times;
 use locklab_document::number::{percent, short, time};
 use locklab_document::{Column, ColumnGroup, Section, Table};
@@ -19,6 +21,8 @@ pub struct Used {
     pub locks: u64,
     /// What was counted.
     pub counts: Counts,
+    /// Where the time of its waits went, if that is known.
+    pub spent: Option<Spent>,
 }
 
 /// Who waited for which lock, and where.
@@ -26,6 +30,9 @@ pub struct Used {
 pub struct LockUse {
     /// What threads did, all together.
     pub times: Times,
+    /// The same of parts of the recording that are equally long; none if it was not
+    /// observed over time.
+    pub windows: Vec<Times>,
     /// The locks, by name; the one that was waited for the longest first.
     pub locks: Vec<Used>,
     /// The call sites that acquired them, in the same order.
@@ -38,9 +45,26 @@ impl LockUse {
     pub fn new(times: Times, locks: Vec<Used>, sites: Vec<Used>) -> Self {
         Self {
             times,
+            windows: Vec::new(),
             locks: grouped(locks),
             sites: grouped(sites),
         }
+    }
+
+    /// Returns what no other lock can exceed; `seed` decides its interval.
+    #[must_use]
+    pub fn bound(&self, seed: u64) -> Bound {
+        Bound::of(&self.times, &self.windows, seed)
+    }
+
+    /// Returns where the time of all waits went, if that is known.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spent> {
+        let mut spent: Option<Spent> = None;
+        for more in self.locks.iter().filter_map(|lock| lock.spent) {
+            spent.get_or_insert_default().add(&more);
+        }
+        spent
     }
 
     /// Returns the section of the first `most` rows, with their names.
@@ -62,6 +86,16 @@ impl LockUse {
     /// column that nobody could fill is left out; names that are too long are numbers.
     #[must_use]
     pub fn table(rows: &[Used], most: usize) -> Table {
+        Self::columns(rows, most, true)
+    }
+
+    /// Returns the same table without times, of a machine whose times mean nothing.
+    #[must_use]
+    pub fn table_of_shares(rows: &[Used], most: usize) -> Table {
+        Self::columns(rows, most, false)
+    }
+
+    fn columns(rows: &[Used], most: usize, timed: bool) -> Table {
         let all: f64 = rows.iter().filter_map(|row| row.counts.waited_ns).sum();
         let shown = &rows[..rows.len().min(most)];
         let has = |what: fn(&Used) -> bool| shown.iter().any(what);
@@ -105,16 +139,18 @@ impl LockUse {
                     .map(|ns| ns / all);
                 or_dash(share, |share| format!("{} %", percent(100.0 * share)))
             });
+        }
+        if timed && has(|row| row.counts.waited_ns.is_some()) {
             table.add("waited", Column::new("mean", 7), |_, row| {
                 mean(row.counts.waited_ns, row.counts.contended)
             });
         }
-        if has(|row| row.counts.longest_ns.is_some()) {
+        if timed && has(|row| row.counts.longest_ns.is_some()) {
             table.add("waited", Column::new("longest", 7), |_, row| {
                 or_dash(row.counts.longest_ns, time)
             });
         }
-        if has(|row| row.counts.held_ns.is_some()) {
+        if timed && has(|row| row.counts.held_ns.is_some()) {
             table.add("held", Column::new("mean", 7), |_, row| {
                 mean(row.counts.held_ns, row.counts.acquired.unwrap_or(0))
             });
@@ -134,6 +170,9 @@ fn grouped(rows: Vec<Used>) -> Vec<Used> {
             Some(group) => {
                 group.locks += row.locks;
                 group.counts.add(&row.counts);
+                if let (Some(spent), Some(more)) = (&mut group.spent, &row.spent) {
+                    spent.add(more);
+                }
             }
             None => grouped.push(row),
         }

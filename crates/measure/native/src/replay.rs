@@ -27,6 +27,10 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// The most locks of a program that are run again here; what is done with others is
+    /// work.
+    pub const MOST_LOCKS: usize = 64;
+
     /// The program of the recording in `file`.
     ///
     /// # Errors

@@ -2,8 +2,9 @@
 //! and what they say of the lock. It must never read a record of anything else.
 
 use crate::moved::{Fetch, Place, Section};
+use crate::owners::Had;
 use crate::program::{Site, Step};
-use crate::reading::Reading;
+use crate::reading::{Reading, Waking};
 use crate::thread::{Asks, Before, Hold};
 use crate::timeline::Stretch;
 
@@ -13,34 +14,23 @@ const SLEPT_NS: f64 = 2000.0;
 impl Reading<'_> {
     pub(crate) fn acquired(&mut self, thread: usize, image: u64, asks: &Asks, tick: u64) {
         let counts = self.counts(tick);
-        let used = &mut self.uses[asks.lock];
-        used.waiters = used.waiters.saturating_sub(1);
         // A thread that was awake may have the lock several times until the woken one runs.
-        if let Some(woke) = used.waking.or(used.woke)
+        let waking = &mut self.wakings[asks.lock];
+        if let Some(woke) = waking.goes_on.or(waking.ended)
             && asks.since < woke
         {
-            (used.waking, used.woke) = (None, None);
+            *waking = Waking::default();
             if counts {
                 self.wakes.ran(tick - woke);
             }
         }
-        // Another thread may have come later, and first.
-        let overtaken = used.acquired >= asks.since && used.acquired > 0;
-        used.acquired = tick;
-        used.touched = Some(thread);
-        let mut again = false;
-        let mut last = None;
-        if asks.shared {
-            used.readers += 1;
-        } else {
-            last = used.last.replace(thread);
-            let depth = match used.owner {
-                Some((owner, depth)) if owner == thread => depth.saturating_add(1),
-                _ => 1,
-            };
-            again = depth > 1;
-            used.owner = Some((thread, depth));
-        }
+        let Had {
+            overtaken,
+            mut again,
+            last,
+        } = self
+            .owners
+            .had(thread, asks.lock, (asks.since, tick), asks.shared);
         let took = self.within(asks.since, tick);
         let running = &mut self.running[thread];
         running.since = tick;
@@ -135,8 +125,7 @@ impl Reading<'_> {
     /// A request or a release has failed.
     pub(crate) fn refused(&mut self, thread: usize, tick: u64) {
         if let Some(asks) = self.running[thread].asks.take() {
-            let used = &mut self.uses[asks.lock];
-            used.waiters = used.waiters.saturating_sub(1);
+            self.owners.refused(asks.lock);
             if asks.contended && self.counts(tick) {
                 // It waited until its deadline.
                 let waited = self.within(asks.since, tick);
@@ -154,7 +143,7 @@ impl Reading<'_> {
     pub(crate) fn before(&self, thread: usize, lock: usize) -> Option<Before> {
         let mut holds = self.running[thread].holds.iter().rev();
         let site = holds.find(|hold| hold.lock == lock)?.site?;
-        let of_other = self.uses[lock].touched? != thread;
+        let of_other = self.owners.touched(lock)? != thread;
         Some(Before { site, of_other })
     }
 
@@ -191,13 +180,7 @@ impl Reading<'_> {
 
     /// A thread holds a lock no longer.
     pub(crate) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
-        let used = &mut self.uses[lock];
-        let asked = used.touched.replace(thread) != Some(thread);
-        match used.owner {
-            Some((owner, depth)) if depth > 1 => used.owner = Some((owner, depth - 1)),
-            Some(_) => used.owner = None,
-            None => used.readers = used.readers.saturating_sub(1),
-        }
+        let asked = self.owners.given_up(thread, lock);
         let running = &mut self.running[thread];
         let Some(place) = running.holds.iter().rposition(|hold| hold.lock == lock) else {
             return;

@@ -28,8 +28,9 @@ impl fmt::Display for Fault {
                  linked statically, or runs with another user's rights)"
             }
             Self::NoLock => {
-                "no pthread lock was taken, so no lock can be replaced; locks that a language \
-                 brings itself (Rust, Go, Java) are not seen"
+                "no pthread lock was taken, so no lock can be replaced; spinlocks, semaphores, \
+                 barriers, OpenMP and locks that a language brings itself (Rust, Go, Java) are \
+                 not seen: 'locklab record --system' sees who waits for them"
             }
             Self::OneThread => "nothing to gain: only one thread takes locks, and never waits",
             Self::OneThreadThere => {

@@ -94,8 +94,9 @@ impl Reading<'_> {
         // After the cut: what is done with locks that are not kept becomes one piece.
         let kept = keep(&self.locks, &mut steps, limits.locks, free);
         let hottest = kept.locks.first().map(|lock| (lock.image, lock.address));
-        let timeline = match hottest.and_then(|lock| self.place.get(&lock)) {
-            Some(&lock) => timeline(&self.stretches, lock, (self.from, to)),
+        let timeline = match hottest.and_then(|(image, address)| self.owners.place(image, address))
+        {
+            Some(lock) => timeline(&self.stretches, lock, (self.from, to)),
             None => Vec::new(),
         };
         let window_ns = self.trace.nanoseconds(to.saturating_sub(self.from));

@@ -1,6 +1,9 @@
-//! The program that a recording describes, so that it can be run again: by the
-//! simulator, or by real threads that compute, hold and wait as recorded.
+//! A recording of a program: who waited for which lock, and the program that it
+//! describes, so that it can be run again by the simulator, or by real threads that
+//! compute, hold and wait as recorded.
 //!
+//! [`Recording::open`] reads a file, once, for every question about it.
+//! [`Recording::lock_use`] says who waited for which lock, and where.
 //! [`Program::of`] reads one window of a recording: for each thread the sequence
 //! of its steps, with nesting and many locks kept. Time in which a thread waited
 //! for a lock is in no step, because another lock makes it longer or shorter;
@@ -8,8 +11,11 @@
 //! thread's step ends. [`Program::cast`] says which threads run when there are
 //! more or fewer than were recorded.
 //!
-//! Pure: a recording in, a program out. It must never print, name a call site,
-//! run anything, or panic, whatever the recording is.
+//! Two readers go through the records, one of all ([`Survey`]) and one of the window
+//! that is run again; who holds a lock and who waits is decided for both by `owners`.
+//!
+//! It must never print, name a call site, run anything, or panic, whatever the
+//! recording is.
 
 mod acquiring;
 mod cause;
@@ -20,18 +26,29 @@ mod finish;
 mod growth;
 mod moved;
 mod opening;
+mod owners;
 mod preempted;
 mod program;
 mod reading;
+mod recording;
 mod shared;
+mod spent;
+mod survey;
+mod surveyed;
 mod thread;
 mod timeline;
 mod wakes;
 mod what_if;
 mod window;
+mod windows;
 
 pub use fault::Fault;
 pub use growth::{Growth, NoGrowth};
 pub use program::{Class, Held, Lock, Program, Recorded, Role, Site, Step, Thread};
+pub use recording::{NO_PLACE, Names, Recording, Unreadable};
+pub use spent::SpentTicks;
+pub use survey::Survey;
+pub use surveyed::{Image, SurveyedLock, SurveyedSite, Tally, ThreadTimes};
 pub use timeline::Moment;
 pub use window::Limits;
+pub use windows::{WINDOWS, WindowTimes};

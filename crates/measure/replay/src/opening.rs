@@ -5,6 +5,7 @@ use crate::program::Program;
 use crate::reading::{Reading, median};
 use crate::window::{Limits, Window, window};
 use locklab_trace::{Event, Missing, Source, Trace};
+use std::collections::BTreeSet;
 
 impl Program {
     /// The program of a recording, in a window where as many threads as ever
@@ -42,9 +43,13 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
         ticks => ticks.saturating_sub(part).max(1),
     });
     let mut reading = Reading::new(trace, window.from, part, free);
+    reading.delays = limits.delays;
     let mut to = window.to;
-    for (thread, tick, event) in trace.in_order() {
+    let mut records = trace.in_order();
+    let mut beyond = None;
+    for (thread, tick, event) in records.by_ref() {
         if tick > to {
+            beyond = Some((thread, tick, event));
             break;
         }
         reading.add(thread, trace.threads[thread].image, tick, &event);
@@ -53,11 +58,45 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
             break;
         }
     }
+    look_beyond(&mut reading, trace, beyond.into_iter().chain(records));
     for thread in 0..reading.running.len() {
         reading.end(thread, to);
     }
     reading.channels.write(&mut reading.running);
     reading.finish(limits, to, recorder)
+}
+
+/// Finds of each thread that seems to compute when the window ends for how much of that
+/// stretch it had a CPU: its next record says so, or nothing is known of it until the end.
+fn look_beyond<'a>(
+    reading: &mut Reading<'_>,
+    trace: &Trace,
+    records: impl Iterator<Item = (usize, u64, Event<'a>)>,
+) {
+    let tick_ns = trace.info.nanoseconds_per_tick;
+    let threads = 0..trace.threads.len();
+    let mut open: BTreeSet<usize> = threads.filter(|&thread| reading.computes(thread)).collect();
+    for (thread, tick, event) in records {
+        if open.is_empty() {
+            return;
+        }
+        if !open.contains(&thread) || matches!(event, Event::Begin { .. }) {
+            continue;
+        }
+        open.remove(&thread);
+        let running = &mut reading.running[thread];
+        if let Some(without) = running.cpu.add(tick, &event, tick_ns) {
+            running.tail = Some((tick, without.ticks));
+        }
+    }
+    let end = trace.info.ended;
+    for thread in open {
+        let running = &mut reading.running[thread];
+        let without = running
+            .cpu
+            .unfinished(end, trace.threads[thread].ran, tick_ns);
+        running.tail = (without > 0).then_some((end, without));
+    }
 }
 
 /// What the operations say that the recorder timed, in ticks.

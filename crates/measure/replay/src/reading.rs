@@ -3,30 +3,21 @@
 use crate::cause::Cause;
 use crate::channels::Channels;
 use crate::moved::{Fetch, Section};
+use crate::owners::{Asked, Owners};
 use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};
 use crate::timeline::Stretch;
 use crate::wakes::Wakes;
-use locklab_trace::{Attempt, Event, Module, Trace, WithoutCpu};
+use locklab_trace::{Event, Module, Trace, WithoutCpu};
 use std::collections::HashMap;
 
-/// Who uses a lock while the recording is read.
+/// Who is being woken for a lock while the recording is read.
 #[derive(Default)]
-pub(crate) struct Use {
-    /// The thread that holds it alone, and how often.
-    pub(crate) owner: Option<(usize, u32)>,
-    pub(crate) readers: u32,
-    pub(crate) waiters: u32,
-    /// When it was acquired last, and by which thread alone.
-    pub(crate) acquired: u64,
-    pub(crate) last: Option<usize>,
-    /// The thread that asked for it, acquired or released it last, also as a reader: whose
-    /// CPU has its line.
-    pub(crate) touched: Option<usize>,
+pub(crate) struct Waking {
     /// When the release began that goes on and may wake a waiter.
-    pub(crate) waking: Option<u64>,
+    pub(crate) goes_on: Option<u64>,
     /// When the last release began that woke a waiter, which does not have the lock yet.
-    pub(crate) woke: Option<u64>,
+    pub(crate) ended: Option<u64>,
 }
 
 /// What has been read of a window.
@@ -38,8 +29,9 @@ pub(crate) struct Reading<'a> {
     pub(crate) recorder: u64,
     pub(crate) running: Vec<Running>,
     pub(crate) locks: Vec<Lock>,
-    pub(crate) uses: Vec<Use>,
-    pub(crate) place: HashMap<(u64, u64), usize>,
+    pub(crate) owners: Owners,
+    /// By lock.
+    pub(crate) wakings: Vec<Waking>,
     pub(crate) sites: Vec<Site>,
     pub(crate) site_place: HashMap<Site, usize>,
     pub(crate) modules: Vec<Module>,
@@ -62,6 +54,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) stretches: Vec<Stretch>,
     /// Whether the recording says when threads had no CPU.
     pub(crate) cpu_times: bool,
+    /// Whether waits for other threads take as long as they took.
+    pub(crate) delays: bool,
 }
 
 /// The median; 0 of nothing.
@@ -82,8 +76,8 @@ impl<'a> Reading<'a> {
             recorder,
             running: trace.threads.iter().map(|_| Running::default()).collect(),
             locks: Vec::new(),
-            uses: Vec::new(),
-            place: HashMap::new(),
+            owners: Owners::default(),
+            wakings: Vec::new(),
             sites: Vec::new(),
             site_place: HashMap::new(),
             modules: Vec::new(),
@@ -98,6 +92,7 @@ impl<'a> Reading<'a> {
             fetches: Vec::new(),
             stretches: Vec::new(),
             cpu_times: false,
+            delays: false,
         };
         for (place, thread) in trace.threads.iter().enumerate() {
             reading.places.insert(thread.number, place);
@@ -120,8 +115,9 @@ impl<'a> Reading<'a> {
     }
 
     fn lock(&mut self, image: u64, address: u64) -> usize {
-        *self.place.entry((image, address)).or_insert_with(|| {
-            self.uses.push(Use::default());
+        let (lock, new) = self.owners.lock(image, address);
+        if new {
+            self.wakings.push(Waking::default());
             self.locks.push(Lock {
                 image,
                 address,
@@ -132,8 +128,8 @@ impl<'a> Reading<'a> {
                 held_ns: 0.0,
                 moved_ns: None,
             });
-            self.uses.len() - 1
-        })
+        }
+        lock
     }
 
     pub(crate) fn site(&mut self, site: Site) -> usize {
@@ -236,21 +232,14 @@ impl<'a> Reading<'a> {
             } => {
                 self.worked(thread, tick);
                 let lock = self.lock(image, lock);
-                let used = &mut self.uses[lock];
-                let others = used.owner.is_some_and(|(owner, _)| owner != thread);
-                let contended = access.attempt == Attempt::FoundHeld
-                    || others
-                    || used.waiters > 0
-                    || (!access.shared && used.readers > 0);
-                used.waiters += 1;
-                let touched = used.touched.replace(thread);
+                let Asked { contended, touched } = self.owners.asks(thread, lock, access);
                 self.locks[lock].shared |= access.shared;
                 self.running[thread].asks = Some(Asks {
                     lock,
                     stack,
                     since: tick,
                     shared: access.shared,
-                    contended: contended && access.attempt != Attempt::Once,
+                    contended,
                     touched,
                 });
             }
@@ -265,9 +254,9 @@ impl<'a> Reading<'a> {
                 let lock = self.lock(image, lock);
                 let before = self.before(thread, lock);
                 self.given_up(thread, lock, tick);
-                let awaited = self.uses[lock].waiters > 0;
+                let awaited = self.owners.is_awaited(lock);
                 if awaited {
-                    self.uses[lock].waking = Some(tick);
+                    self.wakings[lock].goes_on = Some(tick);
                 }
                 self.running[thread].releases = Some(Releases {
                     lock,
@@ -292,7 +281,7 @@ impl<'a> Reading<'a> {
                     if tick == since {
                         took = self.whole[1];
                         since_then += took;
-                    } else if self.counts(since) && self.uses[lock].waiters == 0 {
+                    } else if self.counts(since) && !self.owners.is_awaited(lock) {
                         self.free[1].push(took);
                         // Of a lock that is shared all releases have two times.
                         if !awaited && !self.locks[lock].shared {
@@ -302,10 +291,13 @@ impl<'a> Reading<'a> {
                     let woke = awaited && self.wakes.released(took);
                     // Unless the waiter has the lock meanwhile.
                     if awaited
-                        && self.uses[lock].waking.take_if(|at| *at == since).is_some()
+                        && self.wakings[lock]
+                            .goes_on
+                            .take_if(|at| *at == since)
+                            .is_some()
                         && woke
                     {
-                        self.uses[lock].woke = Some(since);
+                        self.wakings[lock].ended = Some(since);
                     }
                     self.running[thread].operations += took;
                 }
@@ -389,8 +381,20 @@ impl<'a> Reading<'a> {
                 path: path.0.to_vec(),
             }),
             Event::Switches { took, .. } => self.had_cpu(thread, tick, (without, took)),
-            Event::Begin { .. } | Event::Image { .. } | Event::Cost { .. } => {}
+            Event::Begin { .. }
+            | Event::Image { .. }
+            | Event::Kind { .. }
+            | Event::Ran { .. }
+            | Event::Cost { .. } => {}
         }
+    }
+
+    /// Returns whether a thread computes, as far as its records say: its next record says
+    /// whether it had a CPU.
+    pub(crate) fn computes(&self, thread: usize) -> bool {
+        let running = &self.running[thread];
+        let waits = running.asks.is_some() || running.idle.is_some();
+        running.began.is_some() && running.ended.is_none() && !waits && running.releases.is_none()
     }
 
     fn idles(&mut self, thread: usize, idle: Idle) {
@@ -419,7 +423,7 @@ impl<'a> Reading<'a> {
             running.ready.push((tick, 1));
             // What begins before the window cannot be ended by one of its steps.
             let whole = idle.since >= self.from;
-            let cause = idle.cause.filter(|_| !timed_out);
+            let cause = idle.cause.filter(|_| !timed_out && !self.delays);
             let matched = match cause {
                 Some(cause) if whole => self.channels.awaits(running, thread, cause, None),
                 Some(cause) => {
@@ -440,10 +444,7 @@ impl<'a> Reading<'a> {
         self.running[thread].since = tick;
         if let Some(lock) = idle.lock {
             // It has the lock again.
-            self.uses[lock].owner = Some((thread, 1));
-            self.uses[lock].acquired = tick;
-            self.uses[lock].last = Some(thread);
-            self.uses[lock].touched = Some(thread);
+            self.owners.has_again(thread, lock, tick);
             let running = &mut self.running[thread];
             let step = counts && running.holds.iter().all(|hold| hold.lock != lock);
             if step {
@@ -483,6 +484,16 @@ impl<'a> Reading<'a> {
             running.waited += rest;
             running.ready.push((asks.since.max(self.from), -1));
         } else if running.releases.is_none() {
+            if let Some((until, without)) = running.tail {
+                let stretch = until.saturating_sub(running.since).max(1) as f64;
+                let share = without as f64 / stretch;
+                let ticks = (share * self.within(running.since, to) as f64) as u64;
+                let idle = Step::Idle(self.nanoseconds(ticks));
+                let running = &mut self.running[thread];
+                running.since = running.since.max(self.from).saturating_add(ticks).min(to);
+                running.unmatched += ticks;
+                running.push(idle);
+            }
             self.worked(thread, to);
         }
         let holds = std::mem::take(&mut self.running[thread].holds);

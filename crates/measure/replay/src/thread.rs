@@ -17,6 +17,9 @@ pub(crate) struct Running {
     /// Its CPU time; when the recorder asked for it, and for how many ticks.
     pub(crate) cpu: CpuTime,
     pub(crate) asked: Option<(u64, u64)>,
+    /// The time of its first record behind the window, or of the end, and for how many
+    /// ticks until then it had no CPU.
+    pub(crate) tail: Option<(u64, u64)>,
     pub(crate) asks: Option<Asks>,
     pub(crate) releases: Option<Releases>,
     pub(crate) idle: Option<Idle>,

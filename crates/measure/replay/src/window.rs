@@ -18,6 +18,9 @@ pub struct Limits {
     pub with_recorder: bool,
     /// Whether a program in which only one thread takes locks is a program too.
     pub one_thread: bool,
+    /// Whether waits for other threads take as long as they took, whatever the others do:
+    /// of programs whose waits are not understood.
+    pub delays: bool,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             locks: 256,
             with_recorder: false,
             one_thread: false,
+            delays: false,
         }
     }
 }

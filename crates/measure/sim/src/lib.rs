@@ -24,6 +24,7 @@ mod access;
 mod arena;
 pub mod band;
 mod batch;
+mod blocked;
 pub mod by_address;
 mod check;
 mod coherence;

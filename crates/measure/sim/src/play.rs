@@ -1,5 +1,6 @@
 //! A simulated thread that takes the steps of a recorded program.
 
+use crate::blocked::Blocked;
 use crate::engine::{Engine, engine};
 use crate::ideal::Ideal;
 use crate::kind::LockKind;
@@ -30,10 +31,12 @@ pub(crate) struct Tally {
     pub(crate) waited: Cell<u64>,
     /// In releases.
     pub(crate) released: Cell<u64>,
-    /// Threads that wait for no other.
-    pub(crate) awake: Cell<usize>,
-    /// Waits for another thread that were cut short, for every thread waited.
+    /// Waits for other threads, and those of them that were cut short because no thread
+    /// could have gone on.
+    pub(crate) awaited: Cell<u64>,
     pub(crate) forced: Cell<u64>,
+    /// Who waits for whom.
+    blocked: Blocked,
 }
 
 /// What a thread has done.
@@ -61,7 +64,13 @@ fn add(cell: &Cell<u64>, more: u64) {
 impl Tally {
     /// Of so many threads, and locks of which each costs so many cycles when it
     /// passes to another thread.
-    pub(crate) fn new(threads: usize, moved: Vec<u64>, [warm, enough]: [u64; 2]) -> Self {
+    pub(crate) fn new(
+        threads: usize,
+        moved: Vec<u64>,
+        channels: usize,
+        [warm, enough]: [u64; 2],
+    ) -> Self {
+        let blocked = Blocked::new(threads, moved.len(), channels);
         Self {
             warm,
             enough,
@@ -78,8 +87,9 @@ impl Tally {
             burnt: Cell::new(0),
             waited: Cell::new(0),
             released: Cell::new(0),
-            awake: Cell::new(threads),
+            awaited: Cell::new(0),
             forced: Cell::new(0),
+            blocked,
         }
     }
 
@@ -185,6 +195,9 @@ impl Player<'_> {
         let tally = self.tally;
         let (since, off) = (engine.time.get(), Self::off(engine));
         let wanted = wants(engine, lock);
+        let thread = engine.current.get();
+        tally.blocked.asks(thread, lock);
+        self.release_the_stuck(engine);
         match self.locks {
             Locks::Ideal(ideal) => ideal.acquire(engine, lock, to),
             Locks::Real(kinds, places) => {
@@ -202,6 +215,7 @@ impl Player<'_> {
             }
         }
         acquired(engine, lock, wanted, to);
+        tally.blocked.has(thread, lock);
         let me = &tally.threads[engine.current.get()];
         let first = me.holds.get() == 0;
         me.holds.set(me.holds.get() + 1);
@@ -229,6 +243,7 @@ impl Player<'_> {
 
     fn release(&self, engine: &Engine, lock: usize, from: Use) {
         releases(engine, lock, from);
+        self.tally.blocked.gives_up(engine.current.get(), lock);
         let (since, off) = (engine.time.get(), Self::off(engine));
         match self.locks {
             Locks::Ideal(ideal) => ideal.release(engine, lock, from),
@@ -257,28 +272,39 @@ impl Player<'_> {
     /// Waits until another thread has posted, as a semaphore on a futex.
     fn await_post(&self, engine: &Engine, channel: usize) {
         let (word, tally) = (self.channels[channel], self.tally);
+        let thread = engine.current.get();
+        add(&tally.awaited, 1);
+        tally.blocked.awaits(thread, channel, engine.time.get());
         while !engine.stopped.get() {
             let posted = word.load(Ordering::Relaxed);
             if posted > 0 {
                 let taken =
                     word.compare_exchange(posted, posted - 1, Ordering::Acquire, Ordering::Relaxed);
                 if taken.is_ok() {
-                    return;
+                    break;
                 }
-            } else if tally.awake.get() == 1 {
-                // Nobody is left who could post.
-                add(&tally.forced, 1);
-                return;
-            } else {
-                tally.awake.set(tally.awake.get() - 1);
+            } else if !self.release_the_stuck(engine) {
                 Sim::wait(word, 0);
-                tally.awake.set(tally.awake.get() + 1);
             }
         }
+        tally.blocked.took(thread, channel);
+    }
+
+    /// If no thread can go on any more, ends the wait of the one that has waited for another
+    /// for the longest: the recorded program went on, so what ends this wait is not
+    /// understood. Returns whether it did.
+    fn release_the_stuck(&self, engine: &Engine) -> bool {
+        let Some(channel) = self.tally.blocked.stuck() else {
+            return false;
+        };
+        add(&self.tally.forced, 1);
+        self.post(engine, channel, 1);
+        true
     }
 
     fn post(&self, engine: &Engine, channel: usize, times: u32) {
         let word = self.channels[channel];
+        self.tally.blocked.posts(channel, times);
         word.fetch_add(times, Ordering::Release);
         for _ in 0..times {
             let address = word.address();

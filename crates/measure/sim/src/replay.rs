@@ -92,7 +92,9 @@ pub struct Replayed {
     pub locks: Vec<(u64, f64)>,
     /// Simulated seconds that were counted.
     pub seconds: f64,
-    /// Waits for other threads that no step would have ended, and that were cut
+    /// Waits for other threads.
+    pub awaited: u64,
+    /// Those of them that no thread could have ended any more, and that were cut
     /// short.
     pub forced: u64,
     /// Hash of every access: the same for the same replay and seed.
@@ -279,6 +281,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
     let tally = Tally::new(
         threads,
         program.locks.iter().map(moved).collect(),
+        program.channels,
         [work(replay.work_ns / 5.0), work(replay.work_ns)],
     );
     engine.enter(|| play_in(&engine, replay, under, &takes, &tally));
@@ -387,6 +390,7 @@ fn replayed(engine: &Engine, replay: &Replay<'_>, tally: &Tally) -> Replayed {
             })
             .collect(),
         seconds: outcome.seconds,
+        awaited: tally.awaited.get(),
         forced: tally.forced.get(),
         trace_hash: outcome.trace_hash,
         events: outcome.events,

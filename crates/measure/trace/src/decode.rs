@@ -3,7 +3,7 @@
 //! It must never panic, whatever the bytes are.
 
 use crate::addresses::Addresses;
-use crate::event::{Access, Attempt, Event, Frames, Payload, kind};
+use crate::event::{Access, Attempt, Event, Frames, LockKind, Payload, kind};
 
 /// Reads the records of a block.
 #[derive(Clone, Debug)]
@@ -134,6 +134,14 @@ impl<'a> Decoder<'a> {
             },
             kind::COST => Event::Cost {
                 ticks: body.number()?,
+            },
+            kind::KIND => Event::Kind {
+                lock: self.address(body)?,
+                kind: LockKind(body.byte()?),
+            },
+            kind::RAN => Event::Ran {
+                thread: body.number()?,
+                ran_ns: body.number()?,
             },
             _ => {
                 self.damaged = true;

@@ -221,6 +221,16 @@ impl Encoder {
                 body.number(took);
                 kind::SWITCHES
             }
+            Event::Kind { lock, kind } => {
+                self.address(lock, body);
+                body.byte(kind.0);
+                kind::KIND
+            }
+            Event::Ran { thread, ran_ns } => {
+                body.number(thread);
+                body.number(ran_ns);
+                kind::RAN
+            }
             Event::Cost { ticks } => {
                 body.number(ticks);
                 kind::COST

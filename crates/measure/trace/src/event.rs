@@ -26,6 +26,43 @@ pub enum Attempt {
     FoundHeld,
 }
 
+/// What a lock is that the C library has to keep, as a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LockKind(pub u8);
+
+impl LockKind {
+    /// It survives the end of the thread that holds it.
+    pub const ROBUST: Self = Self(1);
+    /// Several processes share it.
+    pub const SHARED: Self = Self(2);
+    /// It changes the priority of the thread that holds it.
+    pub const PRIORITY: Self = Self(4);
+
+    /// Returns the kinds of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns whether it is of all these kinds.
+    #[must_use]
+    pub fn is(self, kind: Self) -> bool {
+        self.0 & kind.0 == kind.0
+    }
+
+    /// Returns the kinds in words, such as `robust, process-shared`; empty of a plain lock.
+    #[must_use]
+    pub fn words(self) -> String {
+        let kinds = [
+            (Self::ROBUST, "robust"),
+            (Self::SHARED, "process-shared"),
+            (Self::PRIORITY, "of priorities"),
+        ];
+        let names = kinds.iter().filter(|(kind, _)| self.is(*kind));
+        names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What happened. Locks and conditions are given by their addresses, stacks by
 /// numbers of the thread, which an [`Event::Stack`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +186,22 @@ pub enum Event<'a> {
         /// Ticks that the recorder took to ask for these.
         took: u64,
     },
+    /// A lock is of a kind that keeps the C library's own code whatever lock is put under
+    /// the program. It stands before the first request of a thread for it.
+    Kind {
+        /// The address of the lock in the image.
+        lock: u64,
+        /// What it is.
+        kind: LockKind,
+    },
+    /// For how long another thread of the image has had a CPU since its start, when the
+    /// image ends while that thread waits or works on.
+    Ran {
+        /// Its number in the recording.
+        thread: u64,
+        /// Nanoseconds of CPU time.
+        ran_ns: u64,
+    },
     /// What the recording of the last operation took, of those that were timed
     /// for that; one of [`Event::COST_EVERY`].
     Cost {
@@ -210,6 +263,8 @@ pub(crate) mod kind {
     pub(crate) const FREED: u8 = 21;
     pub(crate) const SLEEP: u8 = 22;
     pub(crate) const SLEPT: u8 = 23;
+    pub(crate) const KIND: u8 = 24;
+    pub(crate) const RAN: u8 = 25;
 
     /// Where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;

@@ -8,7 +8,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"locktrac";
 /// Changes whenever what is written would be read otherwise.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
+/// The oldest version that is read: 4 lacks two kinds of records, and is no different
+/// otherwise.
+pub(crate) const OLDEST: u32 = 4;
 /// Where the first block begins.
 pub const FIRST: usize = 4096;
 /// Size of a block in bytes.
@@ -57,12 +60,15 @@ pub struct Header {
     /// How many CPUs the program and how many others had on average, as the bits of an
     /// `f64`; 0 both if that is not known, as in older recordings.
     cpus_used: [AtomicU64; 2],
+    /// The folder in which the program was started, ending in zeros; empty in older
+    /// recordings, and if it is longer.
+    folder: [u8; 512],
     /// Zeros up to the size of a page.
     rest: [u8; REST],
 }
 
 /// What is left of the page, so that no byte of it is without a value.
-const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16;
+const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16 - 512;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
 
@@ -166,6 +172,7 @@ impl Header {
             command: text(command),
             round_trips: [AtomicU64::new(0), AtomicU64::new(0)],
             cpus_used: [AtomicU64::new(0), AtomicU64::new(0)],
+            folder: [0; 512],
             rest: [0; REST],
         }
     }
@@ -195,6 +202,13 @@ impl Header {
     /// the recording, or at its `end`.
     pub fn note_round_trip(&self, end: bool, ns: f64) {
         self.round_trips[usize::from(end)].store(ns.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Notes the folder in which the program is started, if it fits.
+    pub fn note_folder(&mut self, folder: &str) {
+        if folder.len() < self.folder.len() {
+            self.folder[..folder.len()].copy_from_slice(folder.as_bytes());
+        }
     }
 
     /// Notes how many CPUs the program and how many others had on average.
@@ -311,6 +325,10 @@ impl Fields<'_> {
 
     pub(crate) fn command(&self) -> String {
         self.text(core::mem::offset_of!(Header, command), 1024)
+    }
+
+    pub(crate) fn folder(&self) -> String {
+        self.text(core::mem::offset_of!(Header, folder), 512)
     }
 
     fn text(&self, at: usize, length: usize) -> String {

@@ -35,7 +35,7 @@ mod write;
 
 pub use decode::Decoder;
 pub use encode::{Encoder, MOST};
-pub use event::{Access, Attempt, Event, Frames, Payload};
+pub use event::{Access, Attempt, Event, Frames, LockKind, Payload};
 pub use header::{
     BLOCK, FIRST, Header, MAGIC, MOST_BLOCKS, Source, Stopped, VERSION, close, file_bytes, room,
 };

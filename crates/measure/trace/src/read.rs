@@ -4,7 +4,7 @@
 
 use crate::decode::Decoder;
 use crate::event::Event;
-use crate::header::{BLOCK, FIRST, Fields, MAGIC, Source, Stopped, VERSION};
+use crate::header::{BLOCK, FIRST, Fields, MAGIC, OLDEST, Source, Stopped, VERSION};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -53,6 +53,8 @@ pub struct Info {
     pub machine: String,
     /// The command line of the program.
     pub command: String,
+    /// The folder in which the program was started; empty if that is not known.
+    pub folder: String,
     /// What a round trip between two of the machine's CPUs took when the recording began
     /// and when it ended, in nanoseconds, where that is known.
     pub round_trips: [Option<f64>; 2],
@@ -140,6 +142,9 @@ pub struct Thread {
     pub number: u64,
     /// The number of its program image.
     pub image: u64,
+    /// When its image ended, and for how many nanoseconds it had had a CPU then, if it had
+    /// not ended itself.
+    pub ran: Option<(u64, u64)>,
     /// Where its records are in the file, in order of time, with the time of
     /// the first.
     pieces: Vec<(u64, Range<usize>)>,
@@ -174,7 +179,7 @@ impl Trace {
             return Err(Fault::Short);
         }
         let version = Fields(&bytes).version();
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(Fault::Version(version));
         }
         if bytes.len() < FIRST {
@@ -185,6 +190,7 @@ impl Trace {
         let mut missing = Missing::default();
         let mut threads: BTreeMap<u64, Thread> = BTreeMap::new();
         let mut last = header.began();
+        let mut ran = Vec::new();
         let stopped = match header.stopped() {
             0 => u64::MAX,
             tick => tick,
@@ -203,9 +209,13 @@ impl Trace {
                     threads.entry(thread).or_insert_with(|| Thread {
                         number: thread,
                         image,
+                        ran: None,
                         pieces: Vec::new(),
                     });
                     piece = Some((thread, tick, at));
+                }
+                if let Event::Ran { thread, ran_ns } = event {
+                    ran.push((thread, (tick, ran_ns)));
                 }
                 at = decoder.at();
                 last = last.max(tick.min(stopped));
@@ -215,6 +225,11 @@ impl Trace {
             missing.blocks += u32::from(to < from + BLOCK);
         }
         missing.blocks += claimed.saturating_sub(u32::try_from(there).unwrap_or(u32::MAX));
+        for (thread, account) in ran {
+            if let Some(thread) = threads.get_mut(&thread) {
+                thread.ran = Some(account);
+            }
+        }
         for thread in threads.values_mut() {
             thread.pieces.sort_by_key(|(tick, _)| *tick);
         }
@@ -234,6 +249,7 @@ impl Trace {
             images: header.images(),
             machine: header.machine(),
             command: header.command(),
+            folder: header.folder(),
             round_trips: header.round_trips(),
             cpus_used: header.cpus_used(),
         };

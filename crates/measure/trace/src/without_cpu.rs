@@ -107,6 +107,36 @@ impl CpuTime {
     }
 }
 
+impl CpuTime {
+    /// Returns for how many ticks the thread had no CPU since its last record, if nothing
+    /// more was recorded of it until `end`. `account` is what the system said of it then,
+    /// and when, if it was asked: who is not known to have had a CPU in a long time had
+    /// none. Without any account of the system, all of it is taken to be work.
+    #[must_use]
+    pub fn unfinished(
+        &self,
+        end: u64,
+        account: Option<(u64, u64)>,
+        nanoseconds_per_tick: f64,
+    ) -> u64 {
+        let ticks = |ns: u64| (ns as f64 / nanoseconds_per_tick.max(1e-9)) as u64;
+        let long = end.saturating_sub(self.last);
+        if long < ticks(Event::LONG_NS) {
+            return 0;
+        }
+        let Some(before) = self.asked else {
+            return account.map_or(0, |(_, ran)| long.saturating_sub(ticks(ran)));
+        };
+        let Some((_, ran_ns)) = account else {
+            return long;
+        };
+        let ran = ticks(ran_ns.saturating_sub(before.ran_ns));
+        let short = self.last.saturating_sub(before.tick);
+        let short = short.saturating_sub(self.waited);
+        long.saturating_sub(ran.saturating_sub(short))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +186,21 @@ mod tests {
         // The clocks differ, and no switch was counted.
         assert_eq!(last(&records(100_000, 3)), None);
         assert_eq!(last(&[(9_000_000, switches(2, 3, 5000))]), None);
+    }
+
+    #[test]
+    fn who_is_not_known_to_have_had_a_cpu_until_the_end_had_none() {
+        let mut time = CpuTime::default();
+        time.add(1000, &switches(2, 3, 5000), 0.5);
+        time.add(3000, &ENDED, 0.5);
+        let end = 2_003_000;
+        assert_eq!(time.unfinished(end, None, 0.5), 2_000_000);
+        // A microsecond of the short stretch, and 100 of the last.
+        let account = Some((end, 106_000));
+        assert_eq!(time.unfinished(end, account, 0.5), 1_800_000);
+        // A short stretch is work, and so is that of a recording without accounts.
+        assert_eq!(time.unfinished(13_000, None, 0.5), 0);
+        assert_eq!(CpuTime::default().unfinished(end, None, 0.5), 0);
     }
 
     #[test]

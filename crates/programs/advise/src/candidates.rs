@@ -4,7 +4,7 @@ use locklab_sim::{Machine, Subject, Waiters, can_be_simulated, library_locks};
 
 /// What today's mutex is called: glibc's normal one is a word in three states, which is
 /// the catalogue's `futex`.
-pub const TODAY: [&str; 2] = ["futex", "pthread"];
+pub(crate) const TODAY: [&str; 2] = ["futex", "pthread"];
 
 /// Today's locks: glibc's mutex, and its rwlock where threads read.
 pub(crate) const TODAYS: Subject<'static> = Subject::Glibc;
@@ -76,7 +76,7 @@ impl Candidate {
 
 /// The locks that are tried where none is named.
 #[must_use]
-pub fn candidates(machines: &[Machine], readers: bool) -> Vec<Candidate> {
+pub(crate) fn candidates(machines: &[Machine], readers: bool) -> Vec<Candidate> {
     let sockets = machines.iter().any(|machine| machine.sockets() > 1);
     let more = [(sockets, OF_SOCKETS), (readers, OF_READERS)];
     let more = more.iter().filter(|(there, _)| *there);

@@ -22,7 +22,7 @@ pub struct Fewer {
 
 /// What it says of the recording of more threads.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Predicted {
+pub(crate) struct Predicted {
     /// Threads of the classes that scale: in it, and in the one of more.
     pub threads: [usize; 2],
     /// Acquisitions a second that it predicts, by those that were recorded; or why it

@@ -1,4 +1,6 @@
-//! The gate: the program under its own lock, as recorded, must get on as it did.
+//! How far the model is from the recording: the program under its own lock, as recorded,
+//! should get on as it did. The farther it is, the wider is what is said; it must never
+//! be a reason to say nothing.
 
 use crate::candidates::TODAYS;
 use crate::fewer::Predicted;
@@ -7,12 +9,21 @@ use crate::question::Question;
 use locklab_replay::Program;
 use locklab_sim::{Placement, Replay, Replayed, SimError, replay};
 
+/// By how much a band is wider at each end than what the variants of the model span, as
+/// the logarithm of a factor: with it nine of ten predictions for programs that were
+/// measured afterwards held (`truth.tsv`, of two processors; a test counts them).
+pub(crate) const SPREAD: f64 = 0.45;
+
+/// The part of the recorded rate, or as many times it, from which on the model says how
+/// much a lock gains; otherwise only in which direction.
+const SIZES: f64 = 0.7;
+
 /// By how much the simulated rate may differ from the recorded one.
-pub const TOLERANCE: f64 = 0.15;
+pub(crate) const TOLERANCE: f64 = 0.15;
 
 /// How the program's own rate was met.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     /// By real threads.
     pub here: Here,
     /// Threads that computed at a time, as recorded.
@@ -52,55 +63,40 @@ impl Gate {
 
     /// The simulated rate by the recorded one.
     #[must_use]
-    pub fn ratio(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         self.simulated.rate / self.recorded.max(1e-9)
     }
 
-    /// Whether advice may be given.
+    /// Whether the simulated rate is that of the recording, within the tolerance.
     #[must_use]
-    pub fn passes(&self) -> bool {
-        within(self.ratio()) && self.passes_here() && self.predicted().is_none_or(within)
+    pub(crate) fn passes(&self) -> bool {
+        within(self.ratio()) && self.predicted().is_none_or(within)
+    }
+
+    /// How far the model is off, as the logarithm of a factor.
+    pub(crate) fn distance(&self) -> f64 {
+        let off = |ratio: f64| ratio.max(1e-3).ln().abs();
+        off(self.ratio()).max(self.predicted().map_or(0.0, off))
+    }
+
+    /// Whether the model is near enough for sizes, and not only for directions.
+    pub(crate) fn gives_sizes(&self) -> bool {
+        self.distance() <= -SIZES.ln()
+    }
+
+    /// By how much a band is wider than the model's own at each end, as a logarithm.
+    pub(crate) fn spread(&self) -> f64 {
+        SPREAD + self.distance()
+    }
+
+    /// The part of the waits for other threads that nobody could end in the simulation.
+    pub(crate) fn forced(&self) -> f64 {
+        self.simulated.forced as f64 / self.simulated.awaited.max(1) as f64
     }
 
     /// What a recording of fewer threads predicts of this one, by what it has.
     pub(crate) fn predicted(&self) -> Option<f64> {
         self.fewer.as_ref()?.ratio.as_ref().ok().copied()
-    }
-
-    /// Whether the replay by real threads does not forbid it.
-    #[must_use]
-    pub fn passes_here(&self) -> bool {
-        match self.here {
-            Here::Rate(ratio) => within(ratio),
-            Here::Not(_) => true,
-        }
-    }
-
-    /// Which rates were not met, in words; empty if all were.
-    #[must_use]
-    pub fn misses(&self) -> String {
-        let simulated = match within(self.ratio()) {
-            false => Some(format!(
-                "the simulated program gets on at {:.2} times its recorded rate",
-                self.ratio()
-            )),
-            true => None,
-        };
-        let here = match self.here {
-            Here::Rate(ratio) if !within(ratio) => Some(format!(
-                "replayed here by real threads it has {ratio:.2} times its recorded rate"
-            )),
-            _ => None,
-        };
-        let fewer = match self.predicted() {
-            Some(ratio) if !within(ratio) => Some(format!(
-                "the recording of fewer threads predicts {ratio:.2} times the acquisitions a \
-                 second of the one of more"
-            )),
-            _ => None,
-        };
-        let all: Vec<String> = simulated.into_iter().chain(here).chain(fewer).collect();
-        all.join(", and ")
     }
 }
 
@@ -127,6 +123,7 @@ mod tests {
                 jain: 1.0,
                 locks: Vec::new(),
                 seconds: 1.0,
+                awaited: 0,
                 forced: 0,
                 trace_hash: 0,
                 events: 0,
@@ -136,40 +133,44 @@ mod tests {
     }
 
     #[test]
-    fn so_does_a_recording_of_fewer_threads_that_predicts_another_rate() {
-        let with = |ratio| Gate {
+    fn a_model_that_is_off_widens_what_it_says_and_far_off_says_no_sizes() {
+        let near = gate(0.83, Here::Rate(0.5));
+        assert!(near.gives_sizes() && !near.passes());
+        assert!(near.spread() > gate(1.0, Here::Rate(1.0)).spread());
+        assert!(!gate(0.3, Here::Rate(1.0)).gives_sizes());
+        assert!(!gate(3.0, Here::Rate(1.0)).gives_sizes());
+        let fewer = Gate {
             fewer: Some(Predicted {
                 threads: [2, 8],
-                ratio,
+                ratio: Ok(0.4),
                 growth: Err(NoGrowth::NoPlace),
             }),
             ..gate(1.0, Here::Rate(1.0))
         };
-        assert!(with(Ok(0.9)).passes());
-        assert!(with(Err("it has one thread".into())).passes());
-        assert!(!with(Ok(1.3)).passes());
-        assert_eq!(
-            with(Ok(1.3)).misses(),
-            "the recording of fewer threads predicts 1.30 times the acquisitions a second of the \
-             one of more"
-        );
+        assert!(!fewer.gives_sizes(), "it predicts another rate");
     }
 
+    /// What is said with nine in ten is right in 85 to 95 of 100, where it was measured.
     #[test]
-    fn either_replay_shuts_the_gate_and_none_does_not() {
-        assert!(gate(1.1, Here::Rate(0.9)).passes());
-        assert!(gate(1.1, Here::Not("it is elsewhere".into())).passes());
-        let simulated = gate(1.5, Here::Rate(1.0));
-        assert!(!simulated.passes() && simulated.passes_here());
-        assert_eq!(
-            simulated.misses(),
-            "the simulated program gets on at 1.50 times its recorded rate"
-        );
-        let here = gate(1.0, Here::Rate(0.5));
-        assert!(!here.passes());
-        assert_eq!(
-            here.misses(),
-            "replayed here by real threads it has 0.50 times its recorded rate"
+    fn bands_hold_what_was_measured_of_programs() {
+        let table = include_str!("../truth.tsv");
+        let rows = table.lines().filter(|line| !line.starts_with('#'));
+        let (mut held, mut all) = (0, 0);
+        for row in rows {
+            let fields: Vec<&str> = row.split('\t').collect();
+            let figure = |place: usize| fields[place].parse::<f64>().unwrap();
+            let (ratio, model, measured) = (figure(1), figure(3), figure(6));
+            let spread = SPREAD + ratio.ln().abs();
+            let band = figure(4) * (-spread).exp()..=figure(5) * spread.exp();
+            // A collapse is a collapse, whatever is left.
+            let collapsed = model < 0.3 && measured < 0.3;
+            all += 1;
+            held += u32::from(collapsed || band.contains(&measured));
+        }
+        let part = f64::from(held) / f64::from(all);
+        assert!(
+            all >= 50 && (0.85..=0.95).contains(&part),
+            "{held} of {all}"
         );
     }
 }

@@ -1,14 +1,14 @@
 //! The advice for programs: one document, whose figures are those of the report.
 
+use crate::context::Context;
 use crate::here::Here;
 use crate::question::Question;
 use crate::runs::Advice;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Summary, not_seen, paragraph};
+use crate::words::{Summary, not_seen};
 use locklab_replay::{Growth, Program};
 use locklab_sim::Replayed;
-use locklab_trace::Info;
 use serde_json::{Map, Value, json};
 
 fn run_json(run: &Replayed) -> Value {
@@ -35,11 +35,11 @@ fn verdict_json(verdict: &Verdict) -> Value {
 
 /// The fields of the document; `confirm` is the command that confirms the advice.
 pub(crate) fn data(
-    advice: &Advice,
+    advice: Option<&Advice>,
     summaries: &[Summary<'_>],
     program: &Program,
     question: &Question,
-    (info, confirm): (&Info, Option<String>),
+    (context, words, confirm): (&Context<'_>, &str, Option<String>),
 ) -> Map<String, Value> {
     let recorded = &program.recorded;
     let points = summaries.iter().map(|summary| {
@@ -55,6 +55,9 @@ pub(crate) fn data(
             "locks": summary.locks.iter().map(|(number, verdict)| json!({
                 "name": question.locks[*number].name(),
                 "verdict": verdict_json(verdict),
+                "band": advice
+                    .filter(|advice| advice.gate.gives_sizes())
+                    .map(|advice| verdict.widened(advice.gate.spread())),
                 "run": point.locks[*number].as_ref().ok().map(|runs| run_json(&runs[0])),
             })).collect::<Vec<_>>(),
             "failed": point.locks.iter().zip(&question.locks).filter_map(|(runs, lock)| {
@@ -66,10 +69,7 @@ pub(crate) fn data(
             })).collect::<Vec<_>>(),
         })
     });
-    let advised = match advice.gate.passes() {
-        true => json!(paragraph(advice, summaries, program, question)),
-        false => Value::Null,
-    };
+    let info = context.info;
     let fields = [
         ("schema", json!(1)),
         ("kind", json!("advice")),
@@ -78,7 +78,12 @@ pub(crate) fn data(
             json!({ "source": "simulation", "recorded_on": info.machine }),
         ),
         ("command", json!(info.command)),
-        ("advice", advised),
+        ("advice", json!(words)),
+        ("bound", context.bound.json()),
+        (
+            "waiting",
+            json!(context.used.spent().map(|spent| spent.json())),
+        ),
         ("confirm", json!(confirm)),
         (
             "validation",
@@ -87,39 +92,14 @@ pub(crate) fn data(
                 question
             )),
         ),
-        (
-            "gate",
-            json!({
-                "passes": advice.gate.passes(),
-                "ratio": advice.gate.ratio(),
-                "recorded_threads_at_work": advice.gate.recorded,
-                "simulated_threads_at_work": advice.gate.simulated.rate,
-                "machine": question.here.name,
-                "replayed_here": match &advice.gate.here {
-                    Here::Rate(ratio) => json!({ "ratio": ratio, "passes": advice.gate.passes_here() }),
-                    Here::Not(why) => json!({ "why": why }),
-                },
-                "fewer_threads": advice.gate.fewer.as_ref().map(|fewer| json!({
-                    "threads": fewer.threads,
-                    "ratio": fewer.ratio.as_ref().ok(),
-                    "why": fewer.ratio.as_ref().err(),
-                    "holds_longer": fewer.growth.as_ref().ok().map(|growth| growth.times),
-                    "power": fewer.growth.as_ref().ok().map(Growth::overall),
-                })),
-                "not_seen": if advice.gate.passes() {
-                    Vec::new()
-                } else {
-                    not_seen(program, &advice.gate)
-                },
-            }),
-        ),
+        ("gate", gate(advice, program, question, context)),
         (
             "recorded",
             json!({
                 "window_ns": recorded.window_ns,
                 "acquisitions": recorded.acquisitions,
                 "threads_at_work": recorded.rate(),
-                "waiting_share": recorded.waiting(),
+                "waiting_share": context.bound.share,
                 "preempted_ns": recorded.preempted_ns,
                 "unmatched_waits": recorded.unmatched(),
                 "threads": program.threads.len(),
@@ -132,4 +112,39 @@ pub(crate) fn data(
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value))
         .collect()
+}
+
+/// How far the model is from the recording.
+fn gate(
+    advice: Option<&Advice>,
+    program: &Program,
+    question: &Question,
+    context: &Context<'_>,
+) -> Value {
+    let Some(advice) = advice else {
+        return json!({ "passes": false, "why": context.not_simulated });
+    };
+    let gate = &advice.gate;
+    json!({
+        "passes": gate.passes(),
+        "gives_sizes": gate.gives_sizes(),
+        "ratio": gate.ratio(),
+        "recorded_threads_at_work": gate.recorded,
+        "simulated_threads_at_work": gate.simulated.rate,
+        "machine": question.here.name,
+        "repeated_delays": context.repeated,
+        "forced_waits": gate.forced(),
+        "replayed_here": match &gate.here {
+            Here::Rate(ratio) => json!({ "ratio": ratio }),
+            Here::Not(why) => json!({ "why": why }),
+        },
+        "fewer_threads": gate.fewer.as_ref().map(|fewer| json!({
+            "threads": fewer.threads,
+            "ratio": fewer.ratio.as_ref().ok(),
+            "why": fewer.ratio.as_ref().err(),
+            "holds_longer": fewer.growth.as_ref().ok().map(|growth| growth.times),
+            "power": fewer.growth.as_ref().ok().map(Growth::overall),
+        })),
+        "not_seen": not_seen(program, gate),
+    })
 }

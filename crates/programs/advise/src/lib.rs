@@ -3,31 +3,34 @@
 //! The recorded program is simulated on each machine and with each number of
 //! threads: under today's lock, under each candidate, under an ideal lock whose
 //! handoffs are free, and as if its locks were used otherwise. Before that,
-//! today's lock is simulated as it was recorded: if that does not give the
-//! program's own rate, no advice is given.
+//! today's lock is simulated as it was recorded: the farther that is from the
+//! program's own rate, the wider is what is said, and far off there are directions
+//! only. What no lock can exceed, and where the waiting goes, needs no model.
 //!
 //! It must never call a simulated figure measured, and never advise beyond what
-//! the gate and the model's band allow.
+//! the distance of the model and its band allow.
 
+mod answer;
 mod candidates;
 mod chart;
+mod confirm;
+mod context;
 mod fewer;
 mod gate;
 mod here;
 mod json;
+mod lead;
+mod machine;
 mod question;
+mod recordings;
 mod report;
+mod rerun;
 mod runs;
 mod timeline;
 mod validation;
 mod verdict;
 mod words;
 
-pub use candidates::{Candidate, TODAY, candidates};
-pub use fewer::{Fewer, Predicted};
-pub use gate::{Gate, TOLERANCE};
-pub use here::Here;
-pub use question::{Question, generic};
-pub use report::{document, nothing};
-pub use runs::{Advice, Point, advise};
-pub use verdict::{Class, Verdict};
+pub use answer::{Answer, Asked, Asking};
+pub use candidates::Candidate;
+pub use question::Question;

@@ -35,7 +35,7 @@ pub(crate) const LEAST_DRAWS: usize = 2;
 ///
 /// # Errors
 /// If there are too many.
-pub fn generic(cpus: usize) -> Result<Machine, String> {
+pub(crate) fn generic(cpus: usize) -> Result<Machine, String> {
     let flat = Machine::builtin("flat-16").ok_or("there is no machine flat-16")?;
     let mut machine = flat.with(FigureKey::TopologyCores, cpus as f64)?;
     machine.name = "the machine that recorded".to_owned();

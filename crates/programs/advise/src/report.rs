@@ -1,27 +1,29 @@
 //! The advice as a report.
 
-use crate::candidates::Candidate;
 use crate::chart::chart;
-use crate::gate::TOLERANCE;
+use crate::confirm::confirm;
+use crate::context::Context;
+use crate::gate::Gate;
 use crate::here::Here;
 use crate::json::data;
+use crate::lead::paragraph;
 use crate::question::Question;
 use crate::runs::Advice;
 use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Summary, not_seen, paragraph, to_confirm};
+use crate::words::{Summary, besides, not_seen, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
-use locklab_document::page::continued;
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
+use locklab_lock_use::LockUse;
 use locklab_replay::{Program, Site};
-use locklab_sim::{Replayed, Waiters};
+use locklab_sim::Replayed;
 use locklab_trace::Info;
 use serde_json::{Map, json};
 
 /// A report of which the answer is that no other lock is worth trying.
 #[must_use]
-pub fn nothing(words: &str, waiting: f64, info: &Info) -> Document {
+pub(crate) fn nothing(words: &str, waiting: f64, info: &Info) -> Document {
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
         head: vec![
@@ -50,59 +52,88 @@ const HOTTEST: usize = 5;
 
 /// The report. `name` gives the name of a call site.
 #[must_use]
-pub fn document(
-    advice: &Advice,
+pub(crate) fn document(
+    advice: Option<&Advice>,
     program: &Program,
     question: &Question,
-    info: &Info,
+    context: &Context<'_>,
     name: &mut dyn FnMut(&Site) -> String,
 ) -> Document {
-    let summaries: Vec<Summary<'_>> = advice.points.iter().filter_map(Summary::of).collect();
-    let command = confirm(&summaries, program, question, &info.command);
+    let points = advice.into_iter().flat_map(|advice| &advice.points);
+    let summaries: Vec<Summary<'_>> = points.filter_map(Summary::of).collect();
+    let info = context.info;
+    let command = advice
+        .filter(|_| context.kept.is_none())
+        .and_then(|_| to_confirm(&summaries, program, question))
+        .and_then(|number| confirm(&question.locks[number], info));
+    let words = paragraph(advice, &summaries, program, question, context);
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
-        head: head(advice, program, question, info),
+        head: head(advice, program, question, context),
         labels: Labels::new("today's lock", "another"),
         data: data(
             advice,
             &summaries,
             program,
             question,
-            (info, command.clone()),
+            (context, &words, command.clone()),
         ),
         ..Document::default()
     };
-    if advice.gate.passes() {
-        let words = paragraph(advice, &summaries, program, question);
-        document.push(Section::new("").with(Part::Prose(words, Tone::Lead)));
-        if let Some(command) = command {
-            document.push(
-                Section::new("")
-                    .prose("This confirms it here:")
-                    .preformatted(command),
-            );
-        }
+    document.push(Section::new("").with(Part::Prose(words, Tone::Lead)));
+    if let Some(command) = command {
+        document.push(
+            Section::new("")
+                .prose("This confirms it here:")
+                .preformatted(command)
+                .note(
+                    "It compares how long the program takes; of one that runs for a fixed time, \
+                     --metric 'rate:higher=REGEX' finds the rate in its output.",
+                ),
+        );
+    }
+    document.push(waits(context));
+    if let Some(advice) = advice {
+        let besides = besides(advice, &summaries, program, question);
+        document.push(Section::new("What the model says besides").items(besides));
         for (machine, model) in question.machines.iter().enumerate() {
             let of_machine = summaries.iter().filter(|one| one.point.machine == machine);
             let of_machine: Vec<&Summary<'_>> = of_machine.collect();
             document.push(Section::new(format!("On {}", model.name)).note(&model.description));
             for summary in &of_machine {
-                document.push(point(summary, question));
+                document.push(point(summary, question, &advice.gate));
             }
             if of_machine.len() > 1 {
                 document.push(chart(&of_machine, question));
             }
         }
-    } else {
-        document.push(shut(advice, program));
     }
     document.push(threads(program, name));
-    document.push(locks(program));
+    document.push(locks(program, context.used));
     if let Some(timeline) = timeline(program) {
         document.push(timeline);
     }
+    let better = match advice {
+        Some(advice) => not_seen(program, &advice.gate),
+        None => Vec::new(),
+    };
+    if !better.is_empty() {
+        document.push(Section::new("What would make this better").items(better));
+    }
     document.push(limits(program, &summaries, question));
     document
+}
+
+/// Where the time of the waits went, as recorded.
+fn waits(context: &Context<'_>) -> Section {
+    let parts = context
+        .used
+        .spent()
+        .map_or_else(Vec::new, |spent| spent.parts());
+    let parts = parts
+        .into_iter()
+        .map(|(part, words)| format!("{} % {words}", percent(100.0 * part)));
+    Section::new("Where the waiting goes, as recorded").items(parts.collect())
 }
 
 fn of_program(command: &str) -> &str {
@@ -111,12 +142,12 @@ fn of_program(command: &str) -> &str {
 }
 
 fn head(
-    advice: &Advice,
+    advice: Option<&Advice>,
     program: &Program,
     question: &Question,
-    info: &Info,
+    context: &Context<'_>,
 ) -> Vec<(String, String)> {
-    let recorded = &program.recorded;
+    let (recorded, info) = (&program.recorded, context.info);
     let fact = |name: &str, text: String| (name.to_owned(), text);
     let mut facts = vec![
         fact("Command", info.command.clone()),
@@ -139,21 +170,7 @@ fn head(
                 count(question.draws, "machine")
             ),
         ),
-        fact(
-            "Gate",
-            match &advice.gate.here {
-                Here::Rate(ratio) => format!(
-                    "under its own lock {:.2} times its recorded rate simulated, {ratio:.2} times \
-                     replayed here by real threads",
-                    advice.gate.ratio()
-                ),
-                Here::Not(why) => format!(
-                    "under its own lock {:.2} times its recorded rate simulated; not replayed by \
-                     real threads: {why}",
-                    advice.gate.ratio()
-                ),
-            },
-        ),
+        fact("Model", model(advice, context)),
         fact(
             "Today's lock",
             match program.locks.iter().any(|lock| lock.shared) {
@@ -166,61 +183,60 @@ fn head(
             .to_owned(),
         ),
     ];
-    if let Some(fewer) = &advice.gate.fewer {
+    if let Some(fewer) = advice.and_then(|advice| advice.gate.fewer.as_ref()) {
         facts.push(fact("Fewer threads", fewer.words()));
     }
     facts
 }
 
-/// The command that confirms the advice here.
-fn confirm(
-    summaries: &[Summary<'_>],
-    program: &Program,
-    question: &Question,
-    command: &str,
-) -> Option<String> {
-    let number = to_confirm(summaries, program, question)?;
-    let Candidate { lock, waiters } = &question.locks[number];
-    // A lock that sleeps by itself has no other policy.
-    let wait = match waiters {
-        Waiters::Spin => "spin",
-        Waiters::SpinThenPark if lock.starts_with("futex") => {
-            let words = format!("--experiment-lock {lock} -- {command}");
-            return Some(format!(
-                "locklab compare --baseline-lock pthread \\\n  {}",
-                continued("", &words, ["\\", "  "])
-            ));
+/// How far the model is from the recording, in words.
+fn model(advice: Option<&Advice>, context: &Context<'_>) -> String {
+    let repeated = match context.repeated {
+        0.0 => String::new(),
+        part => format!(
+            "; for {} % of the threads' time it repeats delays as they were recorded, because \
+             what was waited for is not understood",
+            percent(100.0 * part)
+        ),
+    };
+    let Some(advice) = advice else {
+        let why = context
+            .not_simulated
+            .as_deref()
+            .unwrap_or("it was not asked for");
+        return format!("not simulated: {why}{repeated}");
+    };
+    let here = match &advice.gate.here {
+        Here::Rate(ratio) => {
+            format!("{ratio:.2} times replayed here by real threads")
         }
-        Waiters::SpinThenPark => "spin-then-park",
+        Here::Not(why) => format!("not replayed by real threads: {why}"),
     };
-    let command = command.replace('\'', "'\\''");
-    let experiment = format!("locklab run --lock {lock} --wait {wait} -- {command}");
-    // Within single quotes a line cannot be continued: the quotes end before.
-    let quoted = |option: &str, words: &str| {
-        let begin = format!("  {option} '");
-        format!("{}'", continued(&begin, words, ["'\\", "'"]))
-    };
-    Some(format!(
-        "locklab compare \\\n{} \\\n{}",
-        quoted("--baseline", &command),
-        quoted("--experiment", &experiment)
-    ))
+    format!(
+        "under its own lock {:.2} times its recorded rate simulated, {here}{repeated}",
+        advice.gate.ratio()
+    )
 }
 
-fn point(summary: &Summary<'_>, question: &Question) -> Section {
+fn point(summary: &Summary<'_>, question: &Question, gate: &Gate) -> Section {
     let point = summary.point;
     let today = &point.today[0];
-    let mut rows = vec![row("today's", None, today, "")];
+    let mut rows = vec![row("today's", None, (today, gate), "")];
     for (number, verdict) in &summary.locks {
         if let Ok(runs) = &point.locks[*number] {
             let lock = question.locks[*number].name();
-            rows.push(row(&lock, Some(*verdict), &runs[0], verdict.class.word()));
+            rows.push(row(
+                &lock,
+                Some(*verdict),
+                (&runs[0], gate),
+                verdict.class.word(),
+            ));
         }
     }
     rows.push(row(
         "(ideal)",
         Some(summary.bound),
-        &point.ideal[0],
+        (&point.ideal[0], gate),
         "bound",
     ));
     let table = Table {
@@ -252,34 +268,45 @@ fn point(summary: &Summary<'_>, question: &Question) -> Section {
             let first = why.lines().next().unwrap_or(why);
             Some(format!("{} could not be simulated: {first}", lock.name()))
         });
-    let what_ifs = point.what_ifs.iter().map(|(name, run)| match run {
+    let sizes = gate.gives_sizes();
+    let what_ifs = point.what_ifs.iter().filter(|_| sizes);
+    let what_ifs = what_ifs.map(|(name, run)| match run {
         Ok(run) => format!("if {name}: {:.2}", run.rate / today.rate.max(1e-12)),
         Err(why) => format!(
             "if {name}: not known ({})",
             why.lines().next().unwrap_or(why)
         ),
     });
-    Section::minor(format!("{}{others}", count(point.threads, "thread")))
-        .with(Part::Table(table))
-        .prose(format!(
+    let mut sized: Vec<String> = Vec::new();
+    if sizes {
+        sized.push(format!(
             "Under today's lock {:.2} threads compute at a time, under an ideal one {:.2}: up to \
              {:.2} times as many in the band. The limit then is {}.",
             today.rate,
             point.ideal[0].rate,
             summary.bound.high,
             summary.limit(question)
-        ))
-        .prose("The hottest lock used otherwise, as rate by today's:")
-        .items(what_ifs.collect())
+        ));
+        sized.extend(what_ifs.map(|words| format!("the hottest lock used otherwise: {words}")));
+    }
+    Section::minor(format!("{}{others}", count(point.threads, "thread")))
+        .with(Part::Table(table))
+        .items(sized)
         .items(failed.collect())
 }
 
-fn row(name: &str, verdict: Option<Verdict>, run: &Replayed, word: &str) -> Vec<String> {
+fn row(
+    name: &str,
+    verdict: Option<Verdict>,
+    (run, gate): (&Replayed, &Gate),
+    word: &str,
+) -> Vec<String> {
     let (ratio, band) = match verdict {
-        Some(of) => (
-            format!("{:.2}", of.ratio),
-            format!("{:.2}-{:.2}", of.low, of.high),
-        ),
+        Some(_) if !gate.gives_sizes() => ("-".into(), "-".into()),
+        Some(of) => {
+            let [low, high] = of.widened(gate.spread());
+            (format!("{:.2}", of.ratio), format!("{low:.2}-{high:.2}"))
+        }
         None => ("1".into(), String::new()),
     };
     vec![
@@ -292,25 +319,6 @@ fn row(name: &str, verdict: Option<Verdict>, run: &Replayed, word: &str) -> Vec<
         format!("{:.1}", run.burnt),
         format!("{:.2}", run.jain),
     ]
-}
-
-/// No advice, and why.
-fn shut(advice: &Advice, program: &Program) -> Section {
-    let gate = &advice.gate;
-    Section::new("")
-        .with(Part::Prose(
-            format!(
-                "No advice: under its own lock, as recorded, {}; it must be within {:.0} %. (Of the \
-                 threads {:.2} compute at a time in the simulation, {:.2} did.)",
-                gate.misses(),
-                100.0 * TOLERANCE,
-                gate.simulated.rate,
-                gate.recorded,
-            ),
-            Tone::Lead,
-        ))
-        .prose("What the recording does not see, or the model does not know:")
-        .items(not_seen(program, gate))
 }
 
 fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section {
@@ -344,35 +352,14 @@ fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section 
     section
 }
 
-fn locks(program: &Program) -> Section {
-    let all: f64 = program.locks.iter().map(|lock| lock.waited_ns).sum();
-    let rows = program.locks.iter().take(HOTTEST).map(|lock| {
-        vec![
-            format!("{:#x}", lock.address),
-            grouped(lock.acquired),
-            grouped(lock.contended),
-            match all > 0.0 {
-                true => format!("{} %", percent(100.0 * lock.waited_ns / all)),
-                false => "-".into(),
-            },
-            time(lock.held_ns / lock.acquired.max(1) as f64),
-        ]
-    });
-    let columns = vec![
-        Column::words("lock", 16),
-        Column::new("acquired", 9),
-        Column::new("contended", 9),
-        Column::new("of waiting", 10),
-        Column::new("held", 8),
-    ];
+fn locks(program: &Program, used: &LockUse) -> Section {
     let recorded = &program.recorded;
-    Section::new("Locks, as recorded")
-        .with(Part::Table(Table::new(columns, rows.collect())))
-        .note(format!(
-            "{} that several threads use; {} that one uses count as work.",
-            count(program.locks.len() + recorded.left_out_locks.0, "lock"),
-            grouped(recorded.private_locks as u64)
-        ))
+    LockUse::section("Locks, as recorded", &used.locks, HOTTEST).note(format!(
+        "In the window that was simulated: {} that several threads use; {} that one uses count \
+         as work.",
+        count(program.locks.len() + recorded.left_out_locks.0, "lock"),
+        grouped(recorded.private_locks as u64)
+    ))
 }
 
 fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> Section {

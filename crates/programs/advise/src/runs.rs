@@ -24,7 +24,7 @@ const MOST_WORK: f64 = 300e6;
 
 /// What was simulated on one machine with one number of threads.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub(crate) struct Point {
     /// The place of the machine in [`Question::machines`].
     pub machine: usize,
     /// Threads of the classes that scale.
@@ -47,10 +47,10 @@ pub struct Point {
 
 /// Everything that was simulated.
 #[derive(Clone, Debug)]
-pub struct Advice {
-    /// Whether the program, simulated as it was recorded, got on at its own rate.
+pub(crate) struct Advice {
+    /// How far the model is from the recording.
     pub gate: Gate,
-    /// Machine by machine, threads by threads; none if the gate is shut.
+    /// Machine by machine, threads by threads.
     pub points: Vec<Point>,
 }
 
@@ -102,25 +102,18 @@ impl Variants {
     }
 }
 
-/// Simulates the answer to a question about a program; `checked` is the same
-/// with the recorder's part left in. Calls `progress` with the number of
+/// Simulates the answer to a question about a program. Calls `progress` with the number of
 /// simulations that are done, and of all.
 ///
 /// # Errors
 /// The reason if today's lock or no lock at all cannot be simulated: then
 /// nothing can be said. `None` if it was interrupted.
-pub fn advise(
+pub(crate) fn points(
     program: &Program,
-    checked: &Program,
     question: &Question,
     interrupt: &AtomicBool,
     progress: impl Fn(usize, usize) + Sync,
-) -> Result<Option<Advice>, String> {
-    let gate = Gate::of(checked, question).map_err(|e| e.to_string())?;
-    if !gate.passes() {
-        let points = Vec::new();
-        return Ok(Some(Advice { gate, points }));
-    }
+) -> Result<Option<Vec<Point>>, String> {
     let threads = match question.threads.is_empty() {
         true => vec![program.scaling_threads()],
         false => question.threads.clone(),
@@ -208,7 +201,7 @@ pub fn advise(
         point.longer = variants.as_is.recorded.work_ns / program.recorded.work_ns.max(1.0);
         points.push(point);
     }
-    Ok(Some(Advice { gate, points }))
+    Ok(Some(points))
 }
 
 fn tasks(places: usize, question: &Question) -> Vec<Task> {

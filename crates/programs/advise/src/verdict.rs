@@ -9,7 +9,7 @@ const COLLAPSE: f64 = 0.7;
 
 /// What a lock does for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     /// Better in every machine of the band.
     Helps,
     /// Within 3 % in all of them.
@@ -25,7 +25,7 @@ pub enum Class {
 impl Class {
     /// The word for it in tables and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Helps => "helps",
             Self::Flat => "flat",
@@ -38,7 +38,7 @@ impl Class {
 
 /// A rate by today's lock's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// On the machine itself.
     pub ratio: f64,
     /// The least of the band.
@@ -50,9 +50,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The band, wider by the logarithm of a factor at each end.
+    pub(crate) fn widened(&self, spread: f64) -> [f64; 2] {
+        [self.low * (-spread).exp(), self.high * spread.exp()]
+    }
+
     /// Judges a lock by its runs and today's, draw by draw; `None` without runs.
     #[must_use]
-    pub fn of(lock: &[Replayed], today: &[Replayed]) -> Option<Self> {
+    pub(crate) fn of(lock: &[Replayed], today: &[Replayed]) -> Option<Self> {
         let ratios = lock
             .iter()
             .zip(today)
@@ -96,6 +101,7 @@ mod tests {
             jain: 1.0,
             locks: Vec::new(),
             seconds: 1.0,
+            awaited: 0,
             forced: 0,
             trace_hash: 0,
             events: 0,

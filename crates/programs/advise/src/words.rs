@@ -1,7 +1,7 @@
-//! The advice in words: what no lock can beat first, then what is worth a try.
+//! The advice in words: what a model says of locks, machines and other uses of a lock, and
+//! what would make it better. It must never name a size that the model is too far off for.
 
 use crate::gate::{Gate, TOLERANCE};
-use crate::here::Here;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
@@ -68,7 +68,7 @@ impl<'a> Summary<'a> {
 }
 
 /// A percentage as it is said.
-fn percent(of: f64) -> String {
+pub(crate) fn percent(of: f64) -> String {
     if of < 9.95 {
         format!("{of:.1} %")
     } else {
@@ -86,7 +86,7 @@ fn list(words: &[String]) -> String {
 }
 
 /// What no lock can beat, over all points.
-fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
+pub(crate) fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
     let mut by_gain: Vec<&Summary<'_>> = summaries.iter().collect();
     by_gain.sort_by(|a, b| b.most().total_cmp(&a.most()));
     let Some(most) = by_gain.first() else {
@@ -116,7 +116,7 @@ fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
 
 /// The candidates in words: those that help somewhere and harm nowhere, those
 /// that change nothing, those that must not be taken.
-fn classes(summaries: &[Summary<'_>], question: &Question) -> String {
+fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> String {
     let (mut help, mut flat, mut harm) = (Vec::new(), Vec::new(), Vec::new());
     for (number, lock) in question.locks.iter().enumerate() {
         let of_lock = |summary: &Summary<'_>| {
@@ -147,7 +147,10 @@ fn classes(summaries: &[Summary<'_>], question: &Question) -> String {
     if !help.is_empty() {
         let names: Vec<String> = help
             .iter()
-            .map(|(best, name)| format!("{name} (up to {best:.2} times today's rate)"))
+            .map(|(best, name)| match sizes {
+                true => format!("{name} (up to {best:.2} times today's rate)"),
+                false => name.clone(),
+            })
             .collect();
         words.push(format!("Worth a try: {}.", list(&names)));
     } else if summaries
@@ -169,7 +172,7 @@ fn classes(summaries: &[Summary<'_>], question: &Question) -> String {
 }
 
 /// The best change that is no lock, if it is worth more than any lock.
-fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
+pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
     let mut best: Option<(f64, String)> = None;
     for summary in summaries {
         let today = summary.point.today.first()?.rate;
@@ -223,20 +226,20 @@ pub(crate) fn to_confirm(
         .map(|(number, _)| *number)
 }
 
-/// What to do, in a paragraph.
-pub(crate) fn paragraph(
+/// What else the simulations say, a sentence each.
+pub(crate) fn besides(
     advice: &Advice,
     summaries: &[Summary<'_>],
     program: &Program,
     question: &Question,
-) -> String {
-    let mut words = vec![bound(summaries, question)];
+) -> Vec<String> {
+    let sizes = advice.gate.gives_sizes();
     let some = summaries
         .iter()
         .any(|summary| summary.most() >= 100.0 * FLAT);
-    match some {
-        true => words.push(classes(summaries, question)),
-        false => words.push("Leave the lock as it is.".to_owned()),
+    let mut words = Vec::new();
+    if some && !question.locks.is_empty() {
+        words.push(classes(summaries, question, sizes));
     }
     let mut limits: Vec<&str> = summaries
         .iter()
@@ -244,9 +247,11 @@ pub(crate) fn paragraph(
         .collect();
     limits.dedup();
     if let [limit] = limits[..] {
-        words.push(format!("What limits the program then: {limit}."));
+        words.push(format!(
+            "Under a lock that costs nothing the limit is {limit}."
+        ));
     }
-    words.extend(what_if(summaries, question));
+    words.extend(what_if(summaries, question).filter(|_| sizes));
     if !program.can_be_extrapolated() {
         words.push(
             "Only the recorded number of threads was simulated, for what threads wait for is \
@@ -263,11 +268,11 @@ pub(crate) fn paragraph(
         }
     ));
     words.retain(|words| !words.is_empty());
-    words.join(" ")
+    words
 }
 
-/// What the recording does not see, as far as that can be told: the reasons for
-/// which the gate may be shut.
+/// What would make the answer better: what the recording does not see or the model does not
+/// know, and what to do about it.
 pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let recorded = &program.recorded;
     let lived = recorded.window_ns * program.threads.len() as f64;
@@ -298,11 +303,7 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
             percent(100.0 * recorded.left_out_locks.1)
         ));
     }
-    let here = match gate.here {
-        Here::Rate(ratio) => ratio,
-        Here::Not(_) => 1.0,
-    };
-    if gate.ratio() > 1.0 + TOLERANCE || here > 1.0 + TOLERANCE {
+    if gate.ratio() > 1.0 + TOLERANCE {
         reasons.push(
             "the program waits for something that looks like work: memory that several threads \
              write, locks of its own that spin, or I/O too short to be recorded"
@@ -311,8 +312,9 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     }
     if gate.ratio() < 1.0 - TOLERANCE {
         reasons.push(
-            "the model makes the locks or the operating system slower than they are here; \
-             'locklab machine fit' measures this machine, and --here takes its file"
+            "the model makes the locks or the operating system slower than they are here: \
+             'locklab machine fit' measures this machine, and 'locklab advise --here FILE' takes \
+             what it wrote"
                 .to_owned(),
         );
     }
@@ -331,10 +333,17 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if here < 1.0 - TOLERANCE {
+    if gate.forced() > 0.01 {
+        reasons.push(format!(
+            "{} % of the waits for other threads had nobody in the simulation who would have \
+             ended them, and were cut short",
+            locklab_document::number::percent(100.0 * gate.forced())
+        ));
+    }
+    if reasons.is_empty() && gate.fewer.is_none() {
         reasons.push(
-            "this machine is busier, or slower, than it was when it recorded; advise while it is \
-             idle"
+            "a recording with another number of threads says how holds grow: 'locklab advise \
+             FILE FILE2' takes both"
                 .to_owned(),
         );
     }

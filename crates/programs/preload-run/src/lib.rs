@@ -14,8 +14,8 @@ mod recording;
 pub mod signals;
 mod summary;
 mod symbols;
+mod unrecorded;
 mod wait;
-mod waiting;
 
 pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;

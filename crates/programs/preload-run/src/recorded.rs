@@ -4,34 +4,30 @@
 //! It turns a recording into text and JSON, and reads the program's files for
 //! names. It must never claim more than was recorded.
 
-use crate::summary::{LOCKS_OF_RUNTIMES, mean, time};
+use crate::summary::{LOCKS_OF_RUNTIMES, time};
 use crate::symbols::Symbols;
-use crate::waiting::{Counts, Lock, Site, Waiting, waiting};
-use locklab_document::number::{count, grouped, percent, short};
+use crate::unrecorded;
+use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
-use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
+use locklab_document::{Document, Section};
 use locklab_host::error::Error;
-use locklab_trace::{Apart, Missing, Source, Stopped, Trace, calls};
+use locklab_lock_use::{Counts, LockUse};
+use locklab_replay::{Limits, Recording, Survey, Tally};
+use locklab_trace::{Apart, Source, Stopped};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Number of call sites that are shown.
 const HOTTEST: usize = 5;
-/// Number of ways to call sites that are named: names take long to find.
-const NAMED: usize = 200;
-/// The share of waiting below which no other lock is worth a try.
-const NOTHING: f64 = 0.01;
+/// The seed of the interval of what no lock can exceed: any, but always the same.
+const BOUND_SEED: u64 = 1;
 
 /// A recording that was read.
 pub struct Recorded {
-    trace: Trace,
-    waiting: Waiting,
-    sites: Vec<(String, Counts)>,
-    /// The file's name and size in bytes.
-    file: PathBuf,
-    bytes: u64,
+    recording: Recording,
+    used: LockUse,
+    /// The name of each lock of the survey.
+    names: Vec<String>,
     /// Why nothing was recorded, where that is known.
     why_empty: Option<String>,
     /// What else the reader has to know.
@@ -44,18 +40,13 @@ impl Recorded {
     /// # Errors
     /// [`Error::Failed`] if it cannot be read or is no recording of this version.
     pub fn read(file: &Path) -> Result<Self, Error> {
-        let failed = |why: String| Error::Failed(format!("{}: {why}", file.display()));
-        let bytes = fs::read(file).map_err(|e| failed(format!("cannot be read: {e}")))?;
-        let length = bytes.len() as u64;
-        let trace = Trace::read(bytes).map_err(|fault| failed(fault.to_string()))?;
-        let waiting = waiting(&trace);
-        let sites = named(&waiting);
+        let recording = Recording::open(file, Limits::default())
+            .map_err(|unreadable| Error::Failed(unreadable.to_string()))?;
+        let mut symbols = Symbols::default();
         Ok(Self {
-            trace,
-            waiting,
-            sites,
-            file: file.into(),
-            bytes: length,
+            names: recording.lock_names(&mut symbols),
+            used: recording.lock_use(&mut symbols),
+            recording,
             why_empty: None,
             note: None,
         })
@@ -78,41 +69,29 @@ impl Recorded {
         render::text(&self.document(), Colour::Plain)
     }
 
-    /// Length of the recording in nanoseconds.
-    fn length(&self) -> f64 {
-        let info = &self.trace.info;
-        self.trace
-            .nanoseconds(info.ended.saturating_sub(info.began))
-    }
-
-    fn program(&self) -> &str {
-        let command = &self.trace.info.command;
-        let word = command.split(' ').next().unwrap_or(command);
-        word.rsplit('/')
-            .next()
-            .unwrap_or(word)
-            .trim_end_matches(',')
-    }
-
     /// What to think of it, in a sentence.
     fn verdict(&self) -> String {
-        let waiting = &self.waiting;
-        if self.trace.threads.is_empty() {
+        let (survey, info) = (self.recording.survey(), self.recording.info());
+        let threads = survey.threads.len();
+        if threads == 0 {
             let why = self.why_empty.as_deref();
             return format!(
                 "Nothing was recorded: {}.",
                 why.unwrap_or("the program did not load the recorder, or could not use it")
             );
         }
-        let acquired: u64 = waiting.locks.iter().map(|lock| lock.counts.acquired).sum();
-        if acquired == 0 && self.trace.info.source != Source::Program {
+        let acquired: u64 = survey.locks.iter().map(|lock| lock.tally.acquired).sum();
+        if acquired == 0 && info.source != Source::Program {
             return "No lock was acquired in it: perf lost the begin or the end of each wait."
                 .into();
         }
         if acquired == 0 {
+            if let Some(others) = not_seen(self.recording.survey(), &self.recording) {
+                return format!("No pthread mutex or rwlock was taken; {others}.");
+            }
             let own = LOCKS_OF_RUNTIMES
                 .iter()
-                .find(|(start, _)| self.program().starts_with(start))
+                .find(|(start, _)| self.recording.program_name().starts_with(start))
                 .map_or(
                     "locks that a language brings itself (Rust, Go, Java) are not seen",
                     |(_, own)| own,
@@ -121,65 +100,66 @@ impl Recorded {
                 "No pthread lock was taken; {own}. 'locklab record --system' sees such locks."
             );
         }
-        if self.trace.threads.len() == 1 && self.trace.info.source == Source::Program {
+        if threads == 1 && info.source == Source::Program {
             return "Nothing to gain: one thread, which never waits for a lock.".into();
         }
-        if self.trace.missing != Missing::default() {
+        if !self.recording.is_whole() {
             return "No verdict: the file is not whole, so who waited for whom is not known."
                 .into();
         }
-        if self.trace.info.source == Source::KernelWaits {
+        if info.source == Source::KernelWaits {
             return self.waits_of_kernel();
         }
-        let share = 100.0 * waiting.share();
+        let times = &self.used.times;
         let spent = format!(
             "{} % of the time in which threads had work is spent waiting for locks or waking \
              those that do",
-            percent(share)
+            percent(100.0 * times.share())
         );
-        if waiting.share() < NOTHING {
+        if !times.is_worth_a_try() {
             return format!("Nothing to gain: {spent}.");
         }
-        let all: u64 = waiting.locks.iter().map(|lock| lock.counts.waited).sum();
-        let hottest = waiting.locks.iter().max_by_key(|lock| lock.counts.waited);
-        match hottest.filter(|lock| lock.counts.waited > 0) {
-            Some(lock) => format!(
-                "{spent}; the lock {} has {} % of the waiting.",
-                self.called(lock),
-                percent(100.0 * lock.counts.waited as f64 / all as f64)
-            ),
+        match self.hottest_lock() {
+            Some(hottest) => format!("{spent}; {hottest} of the waiting."),
             None => format!("{spent}."),
         }
     }
 
-    /// What a lock is called in a sentence: by lockdep's name, if there is one.
-    fn called(&self, lock: &Lock) -> String {
-        match self.waiting.name_of(lock) {
-            Some(name) => format!("{name} ({:#x})", lock.address),
-            None => format!("at {:#x}", lock.address),
-        }
+    /// The lock that was waited for the longest, with its part of all waiting.
+    fn hottest_lock(&self) -> Option<String> {
+        let survey = self.recording.survey();
+        let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
+        let locks = survey.locks.iter().zip(&self.names);
+        let (lock, name) = locks
+            .max_by_key(|(lock, _)| lock.tally.waited)
+            .filter(|_| all > 0)?;
+        let part = percent(100.0 * lock.tally.waited as f64 / all as f64);
+        Some(
+            match (name.starts_with("0x"), self.recording.info().source) {
+                // An address is no name.
+                (true, _) => format!("the lock at {name} has {part} %"),
+                (false, Source::Program) => format!("{name} has {part} %"),
+                (false, _) => format!("the lock {name} ({:#x}) has {part} %", lock.address),
+            },
+        )
     }
 
     /// What to think of waits alone.
     fn waits_of_kernel(&self) -> String {
-        let waiting = &self.waiting;
-        let sum = |of: fn(&Counts) -> u64| -> u64 {
-            waiting.locks.iter().map(|lock| of(&lock.counts)).sum()
+        let survey = self.recording.survey();
+        let sum = |of: fn(&Tally) -> u64| -> u64 {
+            survey.locks.iter().map(|lock| of(&lock.tally)).sum()
         };
-        let (waits, ticks) = (sum(|counts| counts.contended), sum(|counts| counts.waited));
+        let (waits, ticks) = (sum(|tally| tally.contended), sum(|tally| tally.waited));
         let all = format!(
             "{} {} of {} in all",
             grouped(waits),
             if waits == 1 { "wait" } else { "waits" },
-            time(self.trace.nanoseconds(ticks))
+            time(self.recording.nanoseconds(ticks))
         );
-        match waiting.locks.iter().max_by_key(|lock| lock.counts.waited) {
-            Some(lock) if ticks > 0 => format!(
-                "{all}; the lock {} has {} % of it.",
-                self.called(lock),
-                percent(100.0 * lock.counts.waited as f64 / ticks as f64)
-            ),
-            _ => format!("{all}."),
+        match self.hottest_lock() {
+            Some(hottest) => format!("{all}; {hottest} of it."),
+            None => format!("{all}."),
         }
     }
 
@@ -187,7 +167,7 @@ impl Recorded {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(self.note.clone());
-        let info = &self.trace.info;
+        let (info, missing) = (self.recording.info(), self.recording.trace().missing);
         if info.source == Source::KernelWaits {
             notes.push(
                 "perf recorded waits only: neither holds nor acquisitions of free locks are seen, \
@@ -195,7 +175,7 @@ impl Recorded {
                     .into(),
             );
         }
-        let after = time(self.length());
+        let after = time(self.recording.length_ns());
         match info.stopped {
             Stopped::Full => notes.push(format!(
                 "the file was full after {after}, and the program ran on unrecorded; \
@@ -224,24 +204,24 @@ impl Recorded {
                  free, so the program ran slower than alone; record it on an idle machine"
             ));
         }
-        if self.trace.missing.blocks > 0 {
+        if missing.blocks > 0 {
             notes.push(format!(
                 "the file is cut off: of {} a part or all is missing; the rest was read",
-                count(self.trace.missing.blocks as usize, "block")
+                count(missing.blocks as usize, "block")
             ));
         }
-        if self.trace.missing.damaged > 0 {
+        if missing.damaged > 0 {
             notes.push(format!(
                 "{} of the file is damaged; it was read up to the damage",
-                count(self.trace.missing.damaged as usize, "block")
+                count(missing.damaged as usize, "block")
             ));
         }
-        let forks = self.waiting.images.iter().filter(|image| image.forked);
-        let (forks, images) = (forks.count(), self.waiting.images.len());
-        if images > 1 {
+        let images = &self.recording.survey().images;
+        let forks = images.iter().filter(|image| image.forked).count();
+        if images.len() > 1 {
             notes.push(format!(
                 "{} were recorded, {forks} of them by fork; each has locks of its own",
-                count(images, "program image")
+                count(images.len(), "program image")
             ));
         }
         notes
@@ -250,16 +230,17 @@ impl Recorded {
     /// What the recording itself took, in nanoseconds: of an operation, and in
     /// all.
     fn overhead(&self) -> Option<(f64, f64)> {
-        let cost = self.waiting.cost()? * self.trace.info.nanoseconds_per_tick;
-        Some((cost, cost * self.waiting.operations as f64))
+        let survey = self.recording.survey();
+        let cost = survey.cost()? * self.recording.info().nanoseconds_per_tick;
+        Some((cost, cost * survey.operations as f64))
     }
 
     fn document(&self) -> Document {
         let fact = |name: &str, text: String| (name.to_owned(), text);
-        let info = &self.trace.info;
-        let waiting = &self.waiting;
+        let (recording, info) = (&self.recording, self.recording.info());
+        let survey = recording.survey();
         let mut document = Document {
-            title: format!("Locks of {}", self.program()),
+            title: format!("Locks of {}", recording.program_name()),
             head: vec![
                 fact("Command", info.command.clone()),
                 fact("Machine", info.machine.clone()),
@@ -267,9 +248,9 @@ impl Recorded {
                     "Recorded",
                     format!(
                         "{} in {}, {} kB",
-                        time(self.length()),
-                        self.file.display(),
-                        grouped(self.bytes.div_ceil(1000))
+                        time(recording.length_ns()),
+                        recording.path().display(),
+                        grouped(recording.bytes().div_ceil(1000))
                     ),
                 ),
                 fact(
@@ -292,94 +273,66 @@ impl Recorded {
             head = head.note(note);
         }
         document.push(head);
-        if self.trace.threads.is_empty() {
+        if survey.threads.is_empty() {
             return document;
         }
-        let part = |ticks: u64| {
-            let all = waiting.sum(|thread| thread.lived).max(1);
-            format!(
-                "{} ({} %)",
-                time(self.trace.nanoseconds(ticks)),
-                percent(100.0 * ticks as f64 / all as f64)
-            )
+        let times = &self.used.times;
+        let part = |ns: f64| {
+            let share = percent(100.0 * ns / times.lived_ns.max(1.0));
+            format!("{} ({share} %)", time(ns))
         };
         document.push(Section::new("Threads").facts(vec![
-            fact("Threads", grouped(self.trace.threads.len() as u64)),
-            fact("Locks", grouped(waiting.locks.len() as u64)),
-            fact("Lived, in all", time(self.trace.nanoseconds(waiting.sum(|t| t.lived)))),
-            fact("Waited for locks", part(waiting.sum(|t| t.waited))),
-            fact("Woke waiters", part(waiting.sum(|t| t.woke))),
-            fact("Had no work", part(waiting.sum(|t| t.idle))),
-            fact("Preempted", format!("{} times", grouped(waiting.sum(|t| t.preempted)))),
+            fact("Threads", grouped(survey.threads.len() as u64)),
+            fact("Locks", grouped(survey.locks.len() as u64)),
+            fact("Lived, in all", time(times.lived_ns)),
+            fact("Waited for locks", part(times.waited_ns)),
+            fact("Woke waiters", part(times.woke_ns)),
+            fact("Had no work", part(times.idle_ns)),
+            fact("Preempted", format!("{} times", grouped(survey.sum(|thread| thread.preempted)))),
         ]).note(
             "had no work: slept, or waited for conditions (with the mutex that they take again), \
              ends of threads and files, or for what was not recorded (I/O, semaphores, locks of \
              other libraries), if that took at least 20 µs, and a hundred times what \
              it takes to ask the system.",
         ));
-        if !self.sites.is_empty() {
-            document.push(self.hottest());
+        if let Some(spent) = self.used.spent().filter(|spent| !spent.parts().is_empty()) {
+            let parts = spent
+                .parts()
+                .into_iter()
+                .map(|(part, words)| format!("{} % {words}", percent(100.0 * part)));
+            document.push(Section::new("Waits").items(parts.collect()));
+        }
+        if !self.used.locks.is_empty() {
+            let locks = &self.used.locks;
+            document.push(LockUse::section("Hottest locks", locks, HOTTEST));
+        }
+        if !self.used.sites.is_empty() {
+            let sites = &self.used.sites;
+            document.push(LockUse::section("Hottest call sites", sites, HOTTEST));
         }
         document
-    }
-
-    fn hottest(&self) -> Section {
-        let column = |title: &str, width| Column::new(title, width);
-        let all: u64 = self.sites.iter().map(|(_, counts)| counts.waited).sum();
-        let sites = self.sites.iter().take(HOTTEST).enumerate();
-        let of = |ticks: u64| self.trace.nanoseconds(ticks);
-        let rows = sites.clone().map(|(number, (_, counts))| {
-            vec![
-                format!("{}", number + 1),
-                short(counts.acquired as f64),
-                short(counts.contended as f64),
-                match all {
-                    0 => "-".into(),
-                    all => format!("{} %", percent(100.0 * counts.waited as f64 / all as f64)),
-                },
-                mean(of(counts.waited), counts.contended),
-                match self.trace.info.source {
-                    Source::KernelWaits => "-".into(),
-                    _ => mean(of(counts.held), counts.acquired),
-                },
-            ]
-        });
-        let table = Table {
-            groups: vec![
-                ColumnGroup::new("", vec![column("#", 3)]),
-                ColumnGroup::new("", vec![column("acquired", 8), column("contended", 9)]),
-                ColumnGroup::new("waited", vec![column("of all", 7), column("mean", 7)]),
-                ColumnGroup::new("held", vec![column("mean", 7)]),
-            ],
-            rows: rows.collect(),
-        };
-        let names = sites.map(|(number, (name, _))| format!("#{} {name}", number + 1));
-        Section::new("Hottest call sites")
-            .with(Part::Table(table))
-            .items(names.collect())
     }
 
     /// The findings as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        let of = |ticks: u64| self.trace.nanoseconds(ticks);
-        let (waiting, info) = (&self.waiting, &self.trace.info);
-        let counts = |counts: &Counts| {
-            json!({
-                "acquired": counts.acquired,
-                "contended": counts.contended,
-                "waited_ns": of(counts.waited),
-                "held_ns": of(counts.held),
-            })
+        let recording = &self.recording;
+        let (survey, info) = (recording.survey(), recording.info());
+        let of = |ticks: u64| recording.nanoseconds(ticks);
+        let counts = |counts: Counts| {
+            let mut json = counts.json();
+            // Readers of this document rely on the key.
+            json["held_ns"] = json!(counts.held_ns.unwrap_or(0.0));
+            json
         };
         let overhead = self.overhead();
         json!({
             "schema": 1,
             "provenance": { "source": "hardware", "machine": info.machine },
             "command": info.command,
-            "file": self.file,
-            "bytes": self.bytes,
-            "recorded_ns": self.length(),
+            "file": recording.path(),
+            "bytes": recording.bytes(),
+            "recorded_ns": recording.length_ns(),
             "round_trips_ns": info.round_trips,
             "cpus_used": info.cpus_used,
             "ended": match info.stopped {
@@ -388,20 +341,20 @@ impl Recorded {
                 Stopped::Full => "full",
                 Stopped::Deadline => "seconds",
             },
-            "missing_blocks": self.trace.missing.blocks,
-            "damaged_blocks": self.trace.missing.damaged,
-            "images": waiting.images.iter().map(|image| json!({
+            "missing_blocks": recording.trace().missing.blocks,
+            "damaged_blocks": recording.trace().missing.damaged,
+            "images": survey.images.iter().map(|image| json!({
                 "number": image.number,
                 "process": image.process,
                 "forked": image.forked,
             })).collect::<Vec<_>>(),
-            "waiting_share": waiting.share(),
-            "operations": waiting.operations,
+            "waiting_share": self.used.times.share(),
+            "operations": survey.operations,
             "overhead": overhead.map(|(cost, all)| json!({
                 "ns_per_operation": cost,
                 "ns": all,
             })),
-            "threads": self.trace.threads.iter().zip(&waiting.threads).map(|(thread, times)| {
+            "threads": recording.trace().threads.iter().zip(&survey.threads).map(|(thread, times)| {
                 json!({
                     "number": thread.number,
                     "image": thread.image,
@@ -412,15 +365,18 @@ impl Recorded {
                     "preempted": times.preempted,
                 })
             }).collect::<Vec<_>>(),
-            "locks": waiting.locks.iter().map(|lock| json!({
+            "bound": self.used.bound(BOUND_SEED).json(),
+            "waiting": self.used.spent().map(|spent| spent.json()),
+            "locks": survey.locks.iter().zip(&self.names).map(|(lock, name)| json!({
+                "name": name,
+                "kind": lock.kind.words(),
                 "image": lock.image,
                 "address": format!("{:#x}", lock.address),
-                "name": waiting.name_of(lock),
-                "counts": counts(&lock.counts),
+                "counts": counts(recording.counts(&lock.tally)),
             })).collect::<Vec<_>>(),
-            "sites": self.sites.iter().map(|(name, sum)| json!({
-                "name": name,
-                "counts": counts(sum),
+            "sites": self.used.sites.iter().map(|site| json!({
+                "name": site.name,
+                "counts": counts(site.counts),
             })).collect::<Vec<_>>(),
             "verdict": self.verdict(),
             "notes": self.notes(),
@@ -428,29 +384,23 @@ impl Recorded {
     }
 }
 
-/// The hottest call sites with their names; ways to one place are added up.
-fn named(waiting: &Waiting) -> Vec<(String, Counts)> {
-    let heat = |counts: &Counts| (counts.waited, counts.held, counts.acquired);
-    let mut ways: Vec<&Site> = waiting
-        .sites
-        .iter()
-        .filter(|site| site.counts.acquired + site.counts.contended > 0)
+/// What the program's files call that is not recorded, in a clause that names it.
+fn not_seen(survey: &Survey, recording: &Recording) -> Option<String> {
+    let modules = survey.modules.iter();
+    let mut files: Vec<PathBuf> = modules
+        .map(|module| PathBuf::from(String::from_utf8_lossy(&module.path).into_owned()))
         .collect();
-    ways.sort_by_key(|site| std::cmp::Reverse(heat(&site.counts)));
-    let mut symbols = Symbols::default();
-    let mut by_name: BTreeMap<String, Counts> = BTreeMap::new();
-    for (number, site) in ways.iter().enumerate() {
-        let name = match number < NAMED {
-            true => symbols.place(&calls(&waiting.modules, site.image, &site.frames)),
-            false => "(other places)".into(),
-        };
-        let sum = by_name.entry(name).or_default();
-        sum.acquired += site.counts.acquired;
-        sum.contended += site.counts.contended;
-        sum.waited += site.counts.waited;
-        sum.held += site.counts.held;
-    }
-    let mut sites: Vec<_> = by_name.into_iter().collect();
-    sites.sort_by_key(|(_, counts)| std::cmp::Reverse(heat(counts)));
-    sites
+    let words = shlex::split(&recording.info().command).unwrap_or_default();
+    let folder = Path::new(&recording.info().folder);
+    files.extend(words.first().map(|program| folder.join(program)));
+    files.sort();
+    files.dedup();
+    let found = unrecorded::kinds(&files);
+    (!found.is_empty()).then(|| {
+        format!(
+            "it may wait for {}, which are not recorded: 'locklab record --system' sees who \
+             waits for them",
+            found.join(", ")
+        )
+    })
 }

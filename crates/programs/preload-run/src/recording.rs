@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use object::{Object, ObjectSection};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -131,7 +132,7 @@ impl ReadyToRecord {
             .map(|w| w.to_string_lossy())
             .collect();
         let before = (self.recording.round_trip)();
-        let (file, header) = make(&self.recording, &words.join(" ")).map_err(failed)?;
+        let (file, header) = make(&self.recording, &line(&words)).map_err(failed)?;
         let program = &self.recording.command[0];
         let mut command = Command::new(program);
         command
@@ -168,9 +169,48 @@ impl ReadyToRecord {
         }
         // A file that keeps its unused room is a recording all the same.
         let _ = file.set_len(close(header));
-        let recorded = Recorded::read(path)?.with_why_empty(why_not_loaded(program));
+        let lives_on = match &still_run(path)[..] {
+            [] => None,
+            [one] => Some(format!(
+                "process {one} of the program still runs, and what it does from here on is not \
+                 in the recording; keep it in the foreground to record it"
+            )),
+            some => Some(format!(
+                "processes {} of the program still run, and what they do from here on is not in \
+                 the recording; keep them in the foreground to record them",
+                some.join(", ")
+            )),
+        };
+        let recorded = Recorded::read(path)?
+            .with_why_empty(why_not_loaded(program))
+            .with_note(lives_on);
         Ok((exit_number(status), recorded))
     }
+}
+
+/// The command as a shell reads it.
+fn line(words: &[Cow<'_, str>]) -> String {
+    let quoted = shlex::try_join(words.iter().map(AsRef::as_ref));
+    // A word with a zero byte is none that a program was ever given.
+    quoted.unwrap_or_else(|_| words.join(" "))
+}
+
+/// The processes that still have the file mapped, by number and name: parts of the program
+/// that live on.
+fn still_run(file: &Path) -> Vec<String> {
+    let Ok(file) = file.canonicalize() else {
+        return Vec::new();
+    };
+    let file = file.display().to_string();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lives = |entry: fs::DirEntry| {
+        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let maps = fs::read_to_string(entry.path().join("maps")).ok()?;
+        let mapped = number != std::process::id() && maps.lines().any(|l| l.ends_with(&file));
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        mapped.then(|| format!("{number} ({})", name.trim_end()))
+    };
+    processes.filter_map(lives).collect()
 }
 
 fn ticks(header: &Header) -> u64 {
@@ -207,6 +247,9 @@ fn make(recording: &Recording, command: &str) -> Result<(File, &'static Header),
     let machine = Environment::read().name();
     let mut header = Header::new(nanoseconds_per_tick, 0, blocks, &machine, command);
     header.clock = clock;
+    if let Ok(folder) = std::env::current_dir() {
+        header.note_folder(&folder.to_string_lossy());
+    }
     header.began = ticks(&header);
     if let Some(seconds) = recording.seconds {
         header.deadline = header.began + (seconds * 1e9 / nanoseconds_per_tick) as u64;

@@ -5,7 +5,8 @@
 use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
 use crate::wait::Wait;
-use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
+use locklab_document::{Document, Section};
+use locklab_lock_use::{Counts, LockUse, Used};
 use serde_json::{Value, json};
 
 /// The most lines of each kind in the text of a place.
@@ -141,22 +142,12 @@ impl Summary {
             document.push(Section::new("").prose("No mutex was taken."));
             return document;
         }
-        let column = |title: &str, width| Column::new(title, width);
-        let table = Table {
-            groups: vec![
-                ColumnGroup::new("", vec![column("#", 3)]),
-                ColumnGroup::new("", vec![column("mutexes", 7), column("acquired", 9)]),
-                ColumnGroup::new("", vec![column("contended", 9), column("waiters", 7)]),
-                ColumnGroup::new("waited", vec![column("mean", 7), column("longest", 7)]),
-                ColumnGroup::new("held", vec![column("time", 6), column("mean", 7)]),
-            ],
-            rows: self.rows(),
-        };
-        document.push(Section::new("Places").with(Part::Table(table)).note(
-            "A place is the first caller outside wrappers of locks where a mutex was \
-                     initialised or first locked. waiters: threads that waited, on average over \
-                     the run; held: share of the run that its mutexes were held, added up.",
-        ));
+        document.push(
+            LockUse::section("Places", &self.used(), self.places.len()).note(
+                "A place is the first caller outside wrappers of locks where a mutex was \
+                 initialised or first locked.",
+            ),
+        );
         for (number, place) in self.places.iter().enumerate() {
             let section = Section::minor(format!("#{} {}", number + 1, place.name));
             document.push(section.items(self.items(place)));
@@ -164,25 +155,22 @@ impl Summary {
         document
     }
 
-    fn rows(&self) -> Vec<Vec<String>> {
-        let rows = self.places.iter().enumerate().map(|(number, place)| {
-            let counts = &place.counts;
-            vec![
-                format!("{}", number + 1),
-                format!("{}", place.mutexes.len()),
-                format!("{}", counts.acquired),
-                format!(
-                    "{:.2}%",
-                    100.0 * counts.contended as f64 / counts.acquired as f64
-                ),
-                format!("{:.2}", self.share(counts.waited)),
-                mean(counts.waited, counts.contended),
-                time(counts.longest_wait),
-                format!("{:.1}%", 100.0 * self.share(counts.held)),
-                mean(counts.held, counts.holds),
-            ]
+    /// Each place as a row of the table of locks, in the order of the places.
+    fn used(&self) -> Vec<Used> {
+        let used = self.places.iter().map(|place| Used {
+            name: place.name.clone(),
+            kind: None,
+            locks: place.mutexes.len() as u64,
+            counts: Counts {
+                acquired: Some(place.counts.acquired),
+                contended: place.counts.contended,
+                waited_ns: Some(place.counts.waited),
+                longest_ns: Some(place.counts.longest_wait),
+                held_ns: Some(place.counts.held),
+            },
+            spent: None,
         });
-        rows.collect()
+        used.collect()
     }
 
     /// The share of these nanoseconds in the run time of the program.
@@ -193,7 +181,13 @@ impl Summary {
     /// The lines on functions that waited, functions that held, and the busiest
     /// of several mutexes.
     fn items(&self, place: &Place) -> Vec<String> {
-        let mut items = Vec::new();
+        let mut items = vec![format!(
+            "{:.2} % of the acquisitions waited; {:.2} threads waited on average over the run, \
+             and {:.1} % of it were spent within, added up over its mutexes",
+            100.0 * place.counts.contended as f64 / place.counts.acquired.max(1) as f64,
+            self.share(place.counts.waited),
+            100.0 * self.share(place.counts.held)
+        )];
         for (role, side) in [
             ("waited", &place.waited_by),
             ("held while others waited", &place.held_by),
@@ -290,14 +284,6 @@ fn links(side: &[(String, u64, f64)]) -> Vec<Value> {
     side.iter()
         .map(|(who, count, time)| json!({ "who": who, "count": count, "ns": time }))
         .collect()
-}
-
-pub(crate) fn mean(sum: f64, count: u64) -> String {
-    if count == 0 {
-        "-".into()
-    } else {
-        time(sum / count as f64)
-    }
 }
 
 pub(crate) use locklab_document::number::time;
@@ -416,9 +402,9 @@ mod tests {
             locklab_document::render::text(&document, locklab_document::render::Colour::Plain);
         for words in [
             "glibc's own",
-            "25.00%",
-            "1.50",
-            "75.0%",
+            "25.00 %",
+            "1.50 threads",
+            "75.0 %",
             "#1 DB::DB db.cc:7 (server)",
             "waited: DB::put db.cc:20 (server) 100%",
             "held while others waited: DB::flush db.cc:40 (server) 100%",

@@ -7,7 +7,8 @@
 //! never fail: a file without symbols gives an offset.
 
 use addr2line::Loader;
-use object::{Object, ObjectSegment};
+use locklab_replay::{NO_PLACE, Names};
+use object::{Object, ObjectSegment, ObjectSymbol};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,6 +28,9 @@ struct Module {
     /// For each segment: its offset in the file, its bytes there, and
     /// the address it was linked for.
     segments: Vec<(u64, u64, u64)>,
+    /// Static data: where it was linked for, its bytes, and its name, in order of the
+    /// first.
+    data: Vec<(u64, u64, String)>,
 }
 
 /// A calling function, possibly inlined into the next.
@@ -60,7 +64,32 @@ impl Symbols {
                 outermost = Some(name);
             }
         }
-        outermost.unwrap_or_else(|| "(place unknown)".into())
+        outermost.unwrap_or_else(|| NO_PLACE.into())
+    }
+}
+
+impl Names for Symbols {
+    fn place(&mut self, calls: &[Call]) -> String {
+        Self::place(self, calls)
+    }
+
+    fn data(
+        &mut self,
+        modules: &[locklab_trace::Module],
+        image: u64,
+        address: u64,
+    ) -> Option<String> {
+        modules
+            .iter()
+            .filter(|mapped| mapped.image == image)
+            .find_map(|mapped| {
+                let path = PathBuf::from(String::from_utf8_lossy(&mapped.path).into_owned());
+                let module = self.module(&path).as_ref()?;
+                let linked = module.linked(mapped.offset)?;
+                let symbol = module.data(address.checked_sub(mapped.from.checked_sub(linked)?)?)?;
+                let file = path.file_name().unwrap_or(path.as_os_str()).display();
+                Some(format!("{} ({file})", short(&demangle(symbol))))
+            })
     }
 }
 
@@ -94,13 +123,31 @@ impl Module {
                 (from, length, segment.address())
             })
             .collect();
+        let data = data(&bytes).unwrap_or_default();
         let loader = Loader::new(path).ok()?;
         let debug = debug_file(&bytes).and_then(|path| Loader::new(path).ok());
         Some(Self {
             loader,
             debug,
             segments,
+            data,
         })
+    }
+
+    /// The address that the byte at an offset of the file was linked for.
+    fn linked(&self, offset: u64) -> Option<u64> {
+        let (from, _, address) = self
+            .segments
+            .iter()
+            .find(|(from, length, _)| (*from..from + length).contains(&offset))?;
+        Some(offset - from + address)
+    }
+
+    /// The name of the static data at an address as linked.
+    fn data(&self, address: u64) -> Option<&str> {
+        let after = self.data.partition_point(|(from, ..)| *from <= address);
+        let (from, bytes, name) = self.data.get(after.checked_sub(1)?)?;
+        (address - from < *bytes).then_some(name)
     }
 
     /// The functions that call there, innermost first: several where calls are
@@ -156,6 +203,29 @@ fn debug_file(bytes: &[u8]) -> Option<PathBuf> {
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
     Some(PathBuf::from(path)).filter(|path| path.is_file())
+}
+
+/// The symbols of static data of a file.
+fn data(bytes: &[u8]) -> Option<Vec<(u64, u64, String)>> {
+    let file = object::File::parse(bytes).ok()?;
+    let of_data = |symbol: &object::Symbol<'_, '_>| {
+        symbol.kind() == object::SymbolKind::Data && symbol.size() > 0
+    };
+    let named = |symbol: object::Symbol<'_, '_>| {
+        Some((
+            symbol.address(),
+            symbol.size(),
+            symbol.name().ok()?.to_owned(),
+        ))
+    };
+    let mut data: Vec<_> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(of_data)
+        .filter_map(named)
+        .collect();
+    data.sort();
+    Some(data)
 }
 
 /// A name as written in the source. The name of a C function is that already,

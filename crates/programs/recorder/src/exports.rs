@@ -17,7 +17,7 @@ use libc::{c_int, c_uint, clockid_t, pthread_attr_t, pthread_t, timespec};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
 use locklab_preload_report::clock::ticks;
-use locklab_trace::{Access, Attempt, Event};
+use locklab_trace::{Access, Attempt, Event, LockKind};
 
 const EXCLUSIVE: Access = Access {
     shared: false,
@@ -97,6 +97,14 @@ fn acquire<T: Lock>(
     site: Site,
     operation: impl FnOnce() -> c_int,
 ) -> c_int {
+    // SAFETY: the caller's promises are those of POSIX.
+    let kind = unsafe { T::kind(lock) };
+    if kind != LockKind::default()
+        && let Some(mut state) = current()
+    {
+        // SAFETY: this thread's.
+        unsafe { state.as_mut() }.note_kind(lock as u64, kind);
+    }
     // SAFETY: the caller's promises are those of POSIX.
     if unsafe { T::looks_free(lock, access.shared) }
         && let Some(result) = taken(lock, access, site)

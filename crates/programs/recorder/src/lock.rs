@@ -10,6 +10,7 @@
 use crate::real;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{c_int, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
+use locklab_trace::LockKind;
 
 /// A lock of the C library.
 pub(crate) trait Lock: Sized {
@@ -33,7 +34,16 @@ pub(crate) trait Lock: Sized {
     /// # Safety
     /// It points to a lock.
     unsafe fn has_no_waiters(lock: *mut Self) -> bool;
+
+    /// What the lock is that the C library has to keep.
+    ///
+    /// # Safety
+    /// It points to a lock.
+    unsafe fn kind(lock: *mut Self) -> LockKind;
 }
+
+/// Where a mutex's kind stands, in words.
+const KIND: usize = 4;
 
 impl Lock for Mutex {
     #[inline(always)]
@@ -50,9 +60,20 @@ impl Lock for Mutex {
     }
 
     #[inline(always)]
+    unsafe fn kind(lock: *mut Self) -> LockKind {
+        // SAFETY: of the caller.
+        let bits = unsafe { word(lock, KIND) }.unwrap_or(0);
+        let mut kind = LockKind::default();
+        for (bit, means) in KINDS {
+            if bits & bit != 0 {
+                kind.0 |= means.0;
+            }
+        }
+        kind
+    }
+
+    #[inline(always)]
     unsafe fn has_no_waiters(lock: *mut Self) -> bool {
-        /// Where the kind stands, in words.
-        const KIND: usize = 4;
         /// The bits of what the first word means, and the largest kind in which
         /// that is as said above: not with priorities, nor robust.
         const MEANING: u32 = 0x7f;
@@ -64,6 +85,14 @@ impl Lock for Mutex {
         }
     }
 }
+
+/// The bits of a mutex's kind: robust, of priorities (inherited, or a ceiling), shared by
+/// processes.
+const KINDS: [(u32, LockKind); 3] = [
+    (0x10, LockKind::ROBUST),
+    (0x60, LockKind::PRIORITY),
+    (0x80, LockKind::SHARED),
+];
 
 /// The low bits of a rwlock's first word, above which the readers are counted: writers
 /// have it, a writer has it or waits, readers of a kind that prefers writers wait.
@@ -96,6 +125,15 @@ impl Lock for Rwlock {
     }
 
     #[inline(always)]
+    unsafe fn kind(lock: *mut Self) -> LockKind {
+        // SAFETY: of the caller; the byte of the word is what says so.
+        match unsafe { word(lock, SHARED) } {
+            Some(shared) if shared & 0xff != 0 => LockKind::SHARED,
+            _ => LockKind::default(),
+        }
+    }
+
+    #[inline(always)]
     unsafe fn has_no_waiters(lock: *mut Self) -> bool {
         will_write(lock);
         // SAFETY: of the caller.
@@ -107,6 +145,9 @@ impl Lock for Rwlock {
         }
     }
 }
+
+/// Where a rwlock says that processes share it, in words.
+const SHARED: usize = 7;
 
 /// Asks for the line of a lock as if to write it, because an operation follows that
 /// does. Read first, it would come from another CPU's cache once to be read and once

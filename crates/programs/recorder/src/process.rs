@@ -25,6 +25,8 @@ pub(crate) struct Process {
     pub(crate) guard: AtomicU32,
     /// States of threads that have ended, with room in their blocks.
     pub(crate) free: AtomicPtr<c_void>,
+    /// All states that there are, of threads that live or have ended.
+    pub(crate) all: AtomicPtr<c_void>,
     /// The files that are known.
     pub(crate) modules: Known,
 }

@@ -11,7 +11,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use libc::timespec;
 use locklab_preload_report::clock::ticks;
-use locklab_trace::{Encoder, Event, Frames, Header, Stopped};
+use locklab_trace::{Encoder, Event, Frames, Header, LockKind, Stopped};
 
 /// What a thread needs to write; zeros are a valid one. Never unmapped.
 #[repr(C)]
@@ -29,11 +29,20 @@ pub(crate) struct State {
     /// After how many ticks without a record the system is asked for switches.
     long: u64,
     thread: u64,
+    /// Its number in the system while it lives, and 0 before and after.
+    task: AtomicU32,
+    /// Locks whose kind was recorded lately.
+    kinds: [u64; KINDS],
     encoder: Encoder,
     stacks: Stacks,
     /// The next in the list of free ones.
     next: *mut State,
+    /// The next in the list of all.
+    older: *mut State,
 }
+
+/// The number of locks whose kind is remembered.
+const KINDS: usize = 8;
 
 /// The key whose destructor notices the end of a thread, plus 1.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -146,6 +155,17 @@ impl State {
         let (thread, image) = (self.thread, u64::from(self.image - 1));
         self.record(tick, &Event::Begin { thread, image }, false);
         self.put_switches(tick);
+    }
+
+    /// Records what a lock is that is not plain, unless it was recorded lately.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_kind(&mut self, lock: u64, kind: LockKind) {
+        let place = (lock / 64) as usize % KINDS;
+        if self.kinds[place] != lock {
+            self.kinds[place] = lock;
+            self.put_now(&Event::Kind { lock, kind });
+        }
     }
 
     /// Runs `f`, whose locks are not recorded.
@@ -348,7 +368,13 @@ pub(crate) fn enter(number: u64) {
             if state == libc::MAP_FAILED {
                 return;
             }
-            state.cast()
+            let state: *mut State = state.cast();
+            guarded(process, |process| {
+                // SAFETY: just mapped, and in no list.
+                unsafe { (*state).older = process.all.load(Ordering::Relaxed).cast() };
+                process.all.store(state.cast(), Ordering::Relaxed);
+            });
+            state
         }
     };
     // SAFETY: this thread's from here on; zeros, or what another left there.
@@ -362,10 +388,13 @@ pub(crate) fn enter(number: u64) {
             (*state).stacks.forget();
             (*state).begin(ticks());
         }
+        let task = libc::syscall(libc::SYS_gettid);
+        (*state).kinds = [0; KINDS];
         (*state).put_now(&Event::Started {
             handle: libc::pthread_self() as u64,
-            task: libc::syscall(libc::SYS_gettid) as u64,
+            task: task as u64,
         });
+        (*state).task.store(task as u32, Ordering::Relaxed);
     }
 }
 
@@ -395,6 +424,7 @@ unsafe extern "C" fn leave(state: *mut c_void) {
         if process().image.load(Ordering::Relaxed) != (*state).image {
             return;
         }
+        (*state).task.store(0, Ordering::Relaxed);
         last(&mut *state);
         set_own(ptr::null_mut());
         guarded(process(), |process| {
@@ -408,7 +438,41 @@ unsafe extern "C" fn leave(state: *mut c_void) {
 pub(crate) fn exits() {
     if let Some(mut state) = current() {
         // SAFETY: this thread's.
-        last(unsafe { state.as_mut() });
+        let own = unsafe { state.as_mut() };
+        accounts(own);
+        last(own);
+    }
+}
+
+/// Records for how long each other thread has had a CPU: one that waits for something which
+/// is not recorded would seem to have worked until now.
+fn accounts(own: &mut State) {
+    let mut other: *mut State = process().all.load(Ordering::Relaxed).cast();
+    // SAFETY: states are never unmapped, and only the head of the list changes.
+    while let Some(state) = unsafe { other.as_ref() } {
+        other = state.older;
+        let task = state.task.load(Ordering::Relaxed);
+        if ptr::eq(state, own) || task == 0 {
+            continue;
+        }
+        if let Some(ran_ns) = ran_of(task) {
+            let thread = state.thread;
+            own.put_now(&Event::Ran { thread, ran_ns });
+        }
+    }
+}
+
+/// The CPU time of a thread of this process, if it lives.
+fn ran_of(task: u32) -> Option<u64> {
+    /// The clock of a thread, as the system numbers it: its time with a CPU.
+    const OF_THREAD: i32 = 4;
+    const RUN: i32 = 2;
+    let clock = (!task.cast_signed() << 3) | OF_THREAD | RUN;
+    // SAFETY: zeros are a valid `timespec`, which is ours.
+    unsafe {
+        let mut ran: timespec = core::mem::zeroed();
+        let result = libc::clock_gettime(clock, &raw mut ran);
+        (result == 0).then_some(ran.tv_sec as u64 * 1_000_000_000 + ran.tv_nsec as u64)
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn program_use(found: &Waits) -> LockUse {
         kind: Some(lock.family.into()),
         locks: 1,
         counts: counts(&lock.all),
+        spent: None,
     });
     let sites = found.locks.iter().flat_map(|lock| {
         lock.sites.iter().map(|(name, site)| Used {
@@ -56,6 +57,7 @@ pub(crate) fn kernel_use(found: &KernelUse) -> Vec<Used> {
             longest_ns: Some(used.longest as f64),
             ..Counts::default()
         },
+        spent: None,
     });
     callers.collect()
 }

@@ -4,12 +4,8 @@ use super::arguments::RankSettings;
 use locklab_host::error::Error;
 use locklab_lab::settings::refuse;
 use locklab_native::{Native, Plan, Replay, Spec};
-use locklab_replay::{Limits, Program};
-use locklab_trace::Trace;
+use locklab_replay::{Limits, Recording};
 use std::path::Path;
-
-/// The most locks that are replayed; what is done with others is work.
-pub(crate) const MOST_LOCKS: usize = 64;
 
 /// Refuses what a recording says itself.
 pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Error> {
@@ -31,14 +27,15 @@ pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Er
 
 /// Returns the program of the recording in `file`.
 pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
-    let failed = |why: String| Error::Failed(format!("{}: {why}", file.display()));
-    let bytes = std::fs::read(file).map_err(|e| failed(format!("cannot be read: {e}")))?;
-    let trace = Trace::read(bytes).map_err(|fault| failed(fault.to_string()))?;
     let limits = Limits {
-        locks: MOST_LOCKS,
+        locks: Replay::MOST_LOCKS,
         ..Limits::default()
     };
-    let program = Program::of(&trace, &limits).map_err(|fault| failed(fault.to_string()))?;
+    let recording = Recording::open(file, limits)
+        .map_err(|unreadable| Error::Failed(unreadable.to_string()))?;
+    let program = recording
+        .program()
+        .map_err(|fault| Error::Failed(format!("{}: {fault}", file.display())))?;
     Replay::new(program, &file.display().to_string()).map_err(|e| Error::Failed(e.to_string()))
 }
 

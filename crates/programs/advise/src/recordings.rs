@@ -3,42 +3,44 @@
 //!
 //! It must never compare recordings of different programs or machines.
 
-use super::here;
-use locklab_advise::Fewer;
+use crate::fewer::Fewer;
+use crate::machine::as_recorded;
 use locklab_host::error::Error;
-use locklab_replay::{Fault, Growth, Limits, Program};
+use locklab_replay::{Fault, Growth, Limits, Program, Recording};
 use locklab_sim::Machine;
-use locklab_trace::{Info, Trace};
+use locklab_trace::Info;
 use std::path::Path;
 
 /// The recording that advice is for, and perhaps one of fewer threads.
-pub(super) struct Recordings<'a> {
+pub(crate) struct Recordings {
     /// Of the one with more threads.
-    pub(super) file: &'a Path,
-    pub(super) trace: Trace,
-    fewer: Option<(&'a Path, Trace)>,
+    pub(crate) recording: Recording,
+    fewer: Option<Recording>,
 }
 
-impl<'a> Recordings<'a> {
+impl Recordings {
     /// Reads them, in any order.
-    pub(super) fn read(file: &'a Path, other: Option<&'a Path>) -> Result<Self, Error> {
-        let (trace, fewer) = (read(file)?, None);
+    pub(crate) fn read(file: &Path, other: Option<&Path>) -> Result<Self, Error> {
+        let recording = read(file)?;
         let Some(other) = other else {
-            return Ok(Self { file, trace, fewer });
+            return Ok(Self {
+                recording,
+                fewer: None,
+            });
         };
         let second = read(other)?;
         let differ = |what: &str, [one, two]: [&str; 2]| {
             let why = format!("the two recordings are of different {what}: {one}, and {two}");
             Err(failed(other, why))
         };
-        let (one, two) = (&trace.info, &second.info);
+        let (one, two) = (recording.info(), second.info());
         if program_of(one) != program_of(two) {
             return differ("programs", [program_of(one), program_of(two)]);
         }
         if one.machine != two.machine {
             return differ("machines", [&one.machine, &two.machine]);
         }
-        let threads = [threads(file, &trace)?, threads(other, &second)?];
+        let threads = [threads(&recording)?, threads(&second)?];
         if threads[0] == threads[1] {
             let why = format!(
                 "both recordings have {} threads that take locks; record with another number of \
@@ -47,61 +49,58 @@ impl<'a> Recordings<'a> {
             );
             return Err(failed(other, why));
         }
-        Ok(match threads[0] > threads[1] {
-            true => Self {
-                file,
-                trace,
-                fewer: Some((other, second)),
-            },
-            false => Self {
-                file: other,
-                trace: second,
-                fewer: Some((file, trace)),
-            },
+        let (recording, fewer) = match threads[0] > threads[1] {
+            true => (recording, second),
+            false => (second, recording),
+        };
+        Ok(Self {
+            recording,
+            fewer: Some(fewer),
         })
     }
 
     /// What the one of fewer threads says of `program`, which is that of more, on a model
     /// of the machine that recorded both.
-    pub(super) fn fewer(
+    pub(crate) fn fewer(
         &self,
         program: &Program,
         machine: &Machine,
     ) -> Result<Option<Fewer>, Error> {
-        let Some((file, trace)) = &self.fewer else {
+        let Some(fewer) = &self.fewer else {
             return Ok(None);
         };
-        let few = read_as(file, trace, false)?;
+        let few = read_as(fewer, false)?;
         Ok(Some(Fewer {
             growth: Growth::between(&few, program),
-            here: here::as_recorded(machine.clone(), &few.recorded, trace.info.apart())?,
-            program: read_as(file, trace, true)?,
+            here: as_recorded(machine.clone(), &few.recorded, fewer.info().apart())?,
+            program: read_as(fewer, true)?,
         }))
     }
 }
 
 /// What is wrong with a recording.
-pub(super) fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
+pub(crate) fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {why}", file.display()))
 }
 
-fn read(file: &Path) -> Result<Trace, Error> {
-    let bytes = std::fs::read(file).map_err(|e| failed(file, format!("cannot be read: {e}")))?;
-    Trace::read(bytes).map_err(|fault| failed(file, fault))
+fn read(file: &Path) -> Result<Recording, Error> {
+    let recording = Recording::open(file, Limits::default());
+    recording.map_err(|unreadable| Error::Failed(unreadable.to_string()))
 }
 
 /// A recording of fewer threads, in which there may be one.
-fn read_as(file: &Path, trace: &Trace, with_recorder: bool) -> Result<Program, Error> {
+fn read_as(recording: &Recording, with_recorder: bool) -> Result<Program, Error> {
     let limits = Limits {
         with_recorder,
         one_thread: true,
         ..Limits::default()
     };
-    Program::of(trace, &limits).map_err(|fault: Fault| failed(file, fault))
+    let program = recording.program_within(&limits);
+    program.map_err(|fault: Fault| failed(recording.path(), fault))
 }
 
-fn threads(file: &Path, trace: &Trace) -> Result<usize, Error> {
-    Ok(read_as(file, trace, false)?.threads.len())
+fn threads(recording: &Recording) -> Result<usize, Error> {
+    Ok(read_as(recording, false)?.threads.len())
 }
 
 /// The program of a recording, without its arguments.

@@ -1,48 +1,18 @@
-//! What this machine adds to advice, if it is the one that recorded: what futexes
-//! cost, and whether the recorded program gets on here as it did.
+//! A model of the machine that recorded: what futexes cost there, how far apart its CPUs
+//! were, and what the recording itself met of both.
 //!
-//! On another machine nothing is measured, and the advice says so. Nor is the program
-//! replayed while the CPUs are nearer to each other, or farther apart, than when it
-//! was recorded: the host of a virtual machine moves them, and rates follow.
+//! It must never take what is measured now for what was recorded.
 
-use locklab_advise::Here;
-use locklab_host::environment::Environment;
 use locklab_host::error::Error;
-use locklab_native::{Native, Replay, gate, round_trip, scheduling};
-use locklab_replay::{Program, Recorded};
+use locklab_native::{Native, round_trip, scheduling};
+use locklab_replay::Recorded;
 use locklab_sim::{FigureKey, Machine};
-use locklab_trace::{Apart, Info};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// For how long the program is replayed.
-const TIME: Duration = Duration::from_secs(2);
-/// How often that is tried, if the CPUs move meanwhile.
-const ATTEMPTS: usize = 3;
-/// For how long the CPUs are waited for, if they are elsewhere.
-const PATIENCE: Duration = Duration::from_secs(8);
-
-/// The machine that runs this command, if the recording was made on it.
-///
-/// # Errors
-/// Why it cannot say anything of the recording.
-pub(super) fn native(info: &Info) -> Result<Native, String> {
-    let name = Environment::read().name();
-    match info.machine == name {
-        true => Ok(Native::probe()),
-        false => Err(format!(
-            "it was recorded on {}, and this is {name}",
-            info.machine
-        )),
-    }
-}
+use locklab_trace::Apart;
 
 /// A model with what futexes cost on this machine, and a transfer between two of its
 /// CPUs, as it was recorded or is now, as all are of a model of which nothing else is
 /// known.
-pub(super) fn measured(
+pub(crate) fn measured(
     mut machine: Machine,
     native: &Native,
     apart: Apart,
@@ -99,7 +69,7 @@ fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
 /// The machine in each place where its CPUs were while it recorded. If the host of a
 /// virtual machine moved them meanwhile, the recording is of both places, where locks
 /// differ, and neither is the mean of the two.
-pub(super) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Error> {
+pub(crate) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Error> {
     let [near, _, far] = TRANSFERS.map(|key| machine.get(key));
     let Apart::Moved(trips) = apart else {
         return Ok(vec![machine.clone()]);
@@ -128,7 +98,7 @@ const PLAUSIBLE: f64 = 10.0;
 /// recorded, and what fetching a lock that another thread had, if the recording has enough of them: on a
 /// machine that is not idle, and in some virtual machines from minute to minute, that is
 /// several times what it is at another time.
-pub(super) fn as_recorded(
+pub(crate) fn as_recorded(
     mut machine: Machine,
     recorded: &Recorded,
     apart: Apart,
@@ -187,76 +157,10 @@ pub(super) fn as_recorded(
     Ok(machine)
 }
 
-/// Replays the program of this recording, with the recorder's part of each
-/// operation, by real threads under its own lock, where the CPUs are as far apart as
-/// they were.
-///
-/// # Errors
-/// [`Error::Failed`] if the recording describes no program.
-pub(super) fn replayed(
-    native: Result<Native, String>,
-    program: impl FnOnce() -> Result<Program, Error>,
-    (file, apart): (&Path, Apart),
-    interrupt: &Arc<AtomicBool>,
-) -> Result<Here, Error> {
-    let native = match native {
-        Ok(native) => native,
-        Err(why) => return Ok(Here::Not(why)),
-    };
-    if let Apart::Moved([one, two]) = apart {
-        return Ok(Here::Not(format!(
-            "its CPUs were moved while it was recorded: a round trip of a cache line between them \
-             took {one:.0} ns at first and {two:.0} ns at the end"
-        )));
-    }
-    let replay = match Replay::new(program()?, &file.display().to_string()) {
-        Ok(replay) => replay,
-        Err(why) => return Ok(Here::Not(why.into())),
-    };
-    for _ in 0..ATTEMPTS {
-        if let Err(why) = wait_for(apart, interrupt) {
-            return Ok(Here::Not(why));
-        }
-        let rate = gate::replayed_by_recorded(&native, replay.clone(), TIME, interrupt);
-        match rate {
-            Ok(_) if elsewhere(apart).is_some() => {}
-            Ok(rate) => return Ok(Here::Rate(rate)),
-            Err(why) => return Ok(Here::Not(why)),
-        }
-    }
-    Ok(Here::Not("the CPUs were moved during each attempt".into()))
-}
-
-/// The round trip now, if it is of another place than that of the recording.
-fn elsewhere(apart: Apart) -> Option<[f64; 2]> {
-    let Apart::Stayed(then) = apart else {
-        return None;
-    };
-    match Apart::of([Some(then), round_trip::here()]) {
-        Apart::Moved(both) => Some(both),
-        _ => None,
-    }
-}
-
-/// Waits until the CPUs are as far apart as when it was recorded.
-fn wait_for(apart: Apart, interrupt: &AtomicBool) -> Result<(), String> {
-    let since = Instant::now();
-    while let Some([then, now]) = elsewhere(apart) {
-        if since.elapsed() > PATIENCE || interrupt.load(Ordering::Relaxed) {
-            return Err(format!(
-                "a round trip of a cache line between its CPUs takes {now:.0} ns now, and took \
-                 {then:.0} ns when it was recorded"
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(300));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_advise::generic;
+    use crate::question::generic;
 
     #[test]
     fn fetching_a_lock_takes_no_longer_than_a_round_trip() {

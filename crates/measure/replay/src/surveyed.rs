@@ -1,0 +1,73 @@
+//! What a survey of a recording has: its images, threads, locks and call sites. It must never
+//! read a record.
+
+use crate::spent::SpentTicks;
+use locklab_trace::LockKind;
+
+/// A program image: a process between two calls of `exec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Holds its number in the recording.
+    pub number: u64,
+    /// Holds the number of its process.
+    pub process: u64,
+    /// Says whether a fork began it, and not an `exec`.
+    pub forked: bool,
+}
+
+/// What a thread did, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// From its start to its end.
+    pub lived: u64,
+    /// Waiting for locks.
+    pub waited: u64,
+    /// In releases of locks that others wanted: they are woken there.
+    pub woke: u64,
+    /// For conditions, ends of threads, files and what was not recorded, and asleep: it
+    /// had nothing to do.
+    pub idle: u64,
+    /// How often the system took the CPU from it against its will.
+    pub preempted: u64,
+}
+
+/// What was counted of one lock, or at one call site; times in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Holds the number of acquisitions.
+    pub acquired: u64,
+    /// Holds the number of those that waited, in vain or not.
+    pub contended: u64,
+    /// Holds for how long.
+    pub waited: u64,
+    /// Holds for how long it was held.
+    pub held: u64,
+    /// Holds where the time of the waits went.
+    pub spent: SpentTicks,
+}
+
+/// A lock of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SurveyedLock {
+    /// Holds the number of its image.
+    pub image: u64,
+    /// Holds its address there.
+    pub address: u64,
+    /// Says what it is that the C library has to keep.
+    pub kind: LockKind,
+    /// Holds the place in [`Survey::sites`] of the call that acquired it most often.
+    pub site: Option<usize>,
+    /// Holds what was counted.
+    pub tally: Tally,
+}
+
+/// A way to a call that acquires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurveyedSite {
+    /// Holds the number of its image.
+    pub image: u64,
+    /// Holds the addresses after the calls, innermost first.
+    pub frames: Vec<u64>,
+    /// Holds what was counted.
+    pub tally: Tally,
+}

@@ -1,0 +1,352 @@
+//! The way from recordings to an answer: the program, a model of the machine that recorded
+//! it, the simulations, the report.
+//!
+//! It must never answer from a recording that is not whole.
+
+use crate::candidates::{Candidate, TODAY, candidates};
+use crate::context::Context;
+use crate::gate::Gate;
+use crate::here::Here;
+use crate::machine;
+use crate::question::{Question, generic};
+use crate::recordings::{Recordings, failed};
+use crate::report::{document, nothing};
+use crate::rerun;
+use crate::runs::{Advice, points};
+use locklab_document::Document;
+use locklab_document::number::percent;
+use locklab_host::error::Error;
+use locklab_lock_use::LockUse;
+use locklab_native::Replay;
+use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
+use locklab_sim::Machine;
+use locklab_trace::calls;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The locks of a program that can be simulated: one that is split becomes eight.
+const SPLIT_LOCKS: usize = locklab_sim::MOST_LOCKS - 7;
+
+/// What is asked of one recording, or of two of one program.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// Holds the recording.
+    pub file: &'a Path,
+    /// Holds a second one, with another number of threads.
+    pub other: Option<&'a Path>,
+    /// Holds the machines to advise for; none for the one that recorded.
+    pub on: Vec<Machine>,
+    /// Holds a model of the machine that recorded, if there is one.
+    pub here: Option<Machine>,
+    /// Holds numbers of threads; none for as recorded.
+    pub threads: Vec<usize>,
+    /// Holds the locks to try; none for one of each family.
+    pub locks: Vec<Candidate>,
+    /// Says whether the program may be replayed by real threads on this machine.
+    pub replay: bool,
+    /// Holds the number of variants of each machine.
+    pub draws: usize,
+    /// Holds the seed of all random choices.
+    pub seed: u64,
+    /// Holds the number of simulations at a time.
+    pub workers: usize,
+}
+
+/// What can be asked of the recordings, once they are read.
+pub struct Asking {
+    recordings: Recordings,
+    kind: Kind,
+    replay: bool,
+    /// Whether the machine that recorded is modelled by what this one measures.
+    measured: bool,
+    /// Whether the question is about the machine and the threads of the recording.
+    as_recorded: bool,
+}
+
+enum Kind {
+    /// No other lock is worth a try, in a sentence, with the share of waiting.
+    Nothing(String, f64),
+    /// It has to be simulated.
+    Simulated(Box<(Program, Question)>),
+}
+
+/// An answer.
+pub struct Answer {
+    /// Holds the report.
+    pub document: Document,
+    /// Holds the one sentence that says all, where there is nothing to gain.
+    pub nothing: Option<String>,
+}
+
+impl Asked<'_> {
+    /// Reads the recordings and says what there is to simulate.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if a file is no recording of this version, the two are not of one
+    /// program and machine, or there is nothing that can be run again.
+    pub fn read(self) -> Result<Asking, Error> {
+        let recordings = Recordings::read(self.file, self.other)?;
+        let recording = &recordings.recording;
+        let (replay, measured) = (self.replay, self.here.is_none());
+        let as_recorded = self.on.is_empty() && self.threads.is_empty();
+        let asking = |kind, recordings| Asking {
+            recordings,
+            kind,
+            replay,
+            measured,
+            as_recorded,
+        };
+        let program = match program_of(recording, SPLIT_LOCKS, false) {
+            // Nor is there more of it elsewhere, or with more threads.
+            Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
+                let kind = Kind::Nothing(sentence(&fault.to_string()), 0.0);
+                return Ok(asking(kind, recordings));
+            }
+            program => program.map_err(|fault| failed(recording.path(), fault))?,
+        };
+        let times = recording.times();
+        // Elsewhere, or with more threads, there may be more of it.
+        if !times.is_worth_a_try() && self.on.is_empty() && self.threads.is_empty() {
+            let words = format!(
+                "Nothing to gain: {} % of the time in which threads had work is spent waiting \
+                 for locks or waking those that do.",
+                percent(100.0 * times.share())
+            );
+            return Ok(asking(Kind::Nothing(words, times.share()), recordings));
+        }
+        let scaling = program.scaling_threads();
+        if self.threads.iter().any(|&threads| threads != scaling) && !program.can_be_extrapolated()
+        {
+            return Err(Error::Failed(format!(
+                "{}: for {} % of the time in which threads had no work, it is not recorded what \
+                 they waited for (input, files, semaphores, a signal of no thread), so it is not \
+                 known what other numbers of threads would do; leave out --threads",
+                recording.path().display(),
+                percent(100.0 * program.recorded.unmatched())
+            )));
+        }
+        let here = match &self.here {
+            Some(machine) => machine.clone(),
+            None => here(&program)?,
+        };
+        let machines = match self.on.is_empty() {
+            true => vec![here.clone()],
+            false => self.on,
+        };
+        let readers = program.locks.iter().any(|lock| lock.shared);
+        let mut locks = match self.locks.is_empty() {
+            true => candidates(&machines, readers),
+            false => self.locks,
+        };
+        locks.retain(|candidate| !TODAY.contains(&candidate.lock.as_str()));
+        let question = Question {
+            machines,
+            here,
+            replayed: Here::Not("it was not asked for".into()),
+            fewer: None,
+            threads: self.threads,
+            locks,
+            draws: self.draws,
+            seed: self.seed,
+            workers: self.workers,
+        };
+        let kind = Kind::Simulated(Box::new((program, question)));
+        Ok(asking(kind, recordings))
+    }
+}
+
+impl Asking {
+    /// Returns what would be simulated; nothing if nothing has to be.
+    #[must_use]
+    pub fn question(&self) -> Option<&Question> {
+        match &self.kind {
+            Kind::Nothing(..) => None,
+            Kind::Simulated(simulated) => Some(&simulated.1),
+        }
+    }
+
+    /// Simulates what was asked. `names` names places; `progress` is called with
+    /// the number of simulations that are done, and of all.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the machine cannot be modelled; [`Error::Interrupted`] after
+    /// Ctrl-C.
+    pub fn answer(
+        self,
+        names: &mut dyn Names,
+        interrupt: &Arc<AtomicBool>,
+        progress: impl Fn(usize, usize) + Sync,
+    ) -> Result<Answer, Error> {
+        let recording = &self.recordings.recording;
+        let (file, info) = (recording.path(), recording.info());
+        let (program, mut question) = match self.kind {
+            Kind::Nothing(words, waiting) => {
+                return Ok(Answer {
+                    document: nothing(&words, waiting, info),
+                    nothing: Some(words),
+                });
+            }
+            Kind::Simulated(simulated) => *simulated,
+        };
+        let native = rerun::native(info);
+        let mut machine = question.here.clone();
+        if let (true, Ok(native)) = (self.measured, &native) {
+            machine = machine::measured(machine, native, info.apart())?;
+        }
+        question.fewer = self.recordings.fewer(&program, &machine)?;
+        machine = machine::as_recorded(machine, &program.recorded, info.apart())?;
+        if question.machines == [question.here.clone()] {
+            question.machines = machine::places(&machine, info.apart())?;
+        }
+        question.here = machine;
+        question.replayed = match self.replay {
+            false => Here::Not("by --no-replay".into()),
+            true => {
+                let program = || {
+                    program_of(recording, Replay::MOST_LOCKS, true)
+                        .map_err(|fault| failed(file, fault))
+                };
+                rerun::replayed(native, program, (file, info.apart()), interrupt)?
+            }
+        };
+        let used = recording.lock_use(names);
+        let kept = kept(recording, &used);
+        if kept.is_some() {
+            question.locks.clear();
+        }
+        let nearest = nearest(recording, &question);
+        let (program, gate) = match nearest {
+            Ok(Nearest { delays, gate }) => {
+                let program = match delays {
+                    true => within(recording, SPLIT_LOCKS, false, true)
+                        .map_err(|fault| failed(file, fault))?,
+                    false => program,
+                };
+                (program, Ok(gate))
+            }
+            Err(why) => (program, Err(why)),
+        };
+        let advice = match gate {
+            Ok(gate) => match points(&program, &question, interrupt, progress) {
+                Ok(points) => {
+                    let points = points
+                        .ok_or_else(|| Error::Interrupted("interrupted; nothing is kept".into()))?;
+                    Ok(Advice { gate, points })
+                }
+                Err(why) => Err(why),
+            },
+            Err(why) => Err(why),
+        };
+        let not_simulated = advice.as_ref().err().map(|why| first_line(why));
+        let recorded = &program.recorded;
+        let lived = recorded.window_ns * program.threads.len() as f64;
+        let context = Context {
+            info,
+            bound: used.bound(question.seed),
+            used: &used,
+            kept,
+            repeated: recorded.unmatched_ns / lived.max(1.0),
+            as_recorded: self.as_recorded,
+            not_simulated,
+        };
+        let mut name =
+            |site: &Site| names.place(&calls(&program.modules, site.image, &site.frames));
+        let advice = advice.as_ref().ok();
+        Ok(Answer {
+            document: document(advice, &program, &question, &context, &mut name),
+            nothing: None,
+        })
+    }
+}
+
+/// The reading of the program that is nearest to the recording under its own lock.
+struct Nearest {
+    /// Whether waits for other threads are delays as they were recorded.
+    delays: bool,
+    gate: Gate,
+}
+
+/// The part of the waits for other threads that may have had no cause in the simulation.
+const FEW: f64 = 0.01;
+
+/// Simulates the program as it was recorded; where the waits of its threads are not
+/// understood, once more with these as delays.
+fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, String> {
+    let mut nearest: Option<Nearest> = None;
+    let mut why = "there is nothing to simulate".to_owned();
+    for delays in [false, true] {
+        let checked = within(recording, SPLIT_LOCKS, true, delays).map_err(|e| e.to_string())?;
+        match Gate::of(&checked, question) {
+            Ok(gate) => {
+                let understood = gate.forced() <= FEW;
+                let nearer = |best: &Nearest| gate.distance() < best.gate.distance();
+                if nearest.as_ref().is_none_or(nearer) {
+                    nearest = Some(Nearest { delays, gate });
+                }
+                if understood {
+                    break;
+                }
+            }
+            Err(error) => why = error.to_string(),
+        }
+    }
+    nearest.ok_or(why)
+}
+
+/// Why the lock that is waited for most keeps the C library's code, as a clause.
+fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
+    let survey = recording.survey();
+    let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
+    let special = survey
+        .locks
+        .iter()
+        .filter(|lock| !lock.kind.words().is_empty());
+    let waited: u64 = special.map(|lock| lock.tally.waited).sum();
+    if all == 0 || 2 * waited < all {
+        return None;
+    }
+    let hottest = used.locks.iter().find(|lock| lock.kind.is_some())?;
+    Some(format!(
+        "{} is {}, and such locks 'locklab run' and 'compare' leave to the C library",
+        hottest.name,
+        hottest.kind.as_deref().unwrap_or("special")
+    ))
+}
+
+/// What is said of a failure in a line.
+fn first_line(why: &str) -> String {
+    why.lines().next().unwrap_or(why).to_owned()
+}
+
+fn within(
+    recording: &Recording,
+    locks: usize,
+    with_recorder: bool,
+    delays: bool,
+) -> Result<Program, Fault> {
+    recording.program_within(&Limits {
+        locks,
+        with_recorder,
+        delays,
+        ..Limits::default()
+    })
+}
+
+fn program_of(recording: &Recording, locks: usize, with_recorder: bool) -> Result<Program, Fault> {
+    within(recording, locks, with_recorder, false)
+}
+
+/// A clause as a sentence.
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+/// A model of the machine that recorded, of what the recording says.
+fn here(program: &Program) -> Result<Machine, Error> {
+    let cpus = program.recorded.cpus;
+    let cpus = cpus.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    generic(cpus).map_err(Error::Failed)
+}
