@@ -85,20 +85,34 @@ fn the_shape_that_others_rely_on() {
 }
 
 #[test]
-fn what_was_cut_is_no_proof() {
-    let out = locklab()
-        .args([
-            "verify",
-            "qspinlock-pv",
-            "--executions",
-            "5",
-            "--schedules",
-            "1",
-        ])
-        .assert();
-    let out = out.code(1);
+fn what_was_cut_is_said_and_no_failure() {
+    let few = [
+        "verify",
+        "qspinlock-pv",
+        "--executions",
+        "5",
+        "--schedules",
+        "1",
+    ];
+    let out = locklab().args(few).assert().code(0);
     let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
     assert!(text.lines().any(|line| line.ends_with("  cut")), "{text}");
+    assert!(text.contains("left out:"), "{text}");
+    let out = locklab()
+        .args(few)
+        .args(["--fail-on", "cut", "--json"])
+        .assert()
+        .code(3);
+    let document: serde_json::Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
+    let properties = document["locks"][0]["properties"].as_array().unwrap();
+    for property in properties {
+        let left_out = property["left_out"].as_array().unwrap();
+        assert_eq!(
+            left_out.is_empty(),
+            property["outcome"] != "cut",
+            "{property}"
+        );
+    }
 }
 
 #[test]

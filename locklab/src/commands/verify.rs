@@ -8,7 +8,7 @@ mod table;
 use crate::arguments::{Common, OwnLockArgs};
 use crate::output::{check_writable, print, write_file};
 use crate::own::candidates;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coverage::coverage;
 use document::{assumed, document, plan};
 use locklab_host::error::Error;
@@ -24,7 +24,7 @@ use table::{table, traces};
 
 /// `locklab verify`.
 ///
-/// Exit code 1 if a promise is broken or a mutant survives.
+/// Exit code 1 if a promise is broken or a mutant survives, 3 if --fail-on says so.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The locks, 'spin-then-park', 'thread-numbers' and 'interposer' [default: all]
@@ -102,9 +102,22 @@ pub struct VerifyArgs {
     /// Seed of the random schedules
     #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
+    /// Exit with 3 if a promise has this outcome
+    #[arg(long, value_name = "OUTCOME", value_enum)]
+    pub fail_on: Option<FailOn>,
     #[command(flatten)]
     pub(crate) own: OwnLockArgs,
 }
+
+/// The outcomes that a gate fails on, beside a broken promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Executions were left out that are within the bounds
+    Cut,
+}
+
+/// The exit code of a gate that fails.
+const GATE: u8 = 3;
 
 /// Runs `locklab verify`.
 ///
@@ -175,9 +188,10 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         table(&results) + &covered + &assumed(&assumptions)
     };
     print(&text)?;
-    Ok(if results.iter().all(LockResult::is_proven) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    let gate = args.fail_on == Some(FailOn::Cut);
+    Ok(match &results {
+        results if !results.iter().all(LockResult::is_kept) => ExitCode::FAILURE,
+        results if gate && !results.iter().all(LockResult::is_complete) => ExitCode::from(GATE),
+        _ => ExitCode::SUCCESS,
     })
 }

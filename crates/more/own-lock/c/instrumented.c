@@ -43,6 +43,40 @@ struct locklab_hooks {
 /* Set when the library has been loaded. */
 struct locklab_hooks locklab_hooks __attribute__((section(".locklab_hooks")));
 
+/* How the function under way was entered: the registers that a call preserves, and the
+ * stack pointer; and whether a compare-and-swap that would succeed has failed. */
+HIDDEN struct {
+	uint64_t registers[6], stack, failed;
+} locklab_entered __attribute__((section(".locklab_hooks")));
+void *const locklab_entered_at = &locklab_entered;
+
+/* In the failure order of a compare-and-swap: it may fail without cause. */
+#define WEAK 0x100
+
+/* ENTRY(name) notes that, and goes on with the function BODY(name). */
+#if defined(__x86_64__)
+#define BODY(NAME) locklab_body_of_##NAME
+#define ENTRY(NAME)                                                                       \
+	__asm__(".text\n"                                                                 \
+		".globl " #NAME "\n"                                                      \
+		".hidden " #NAME "\n"                                                     \
+		".type " #NAME ", @function\n" #NAME ":\n"                                \
+		".cfi_startproc\n"                                                        \
+		"	movq %rbx, locklab_entered(%rip)\n"                              \
+		"	movq %rbp, locklab_entered+8(%rip)\n"                            \
+		"	movq %r12, locklab_entered+16(%rip)\n"                           \
+		"	movq %r13, locklab_entered+24(%rip)\n"                           \
+		"	movq %r14, locklab_entered+32(%rip)\n"                           \
+		"	movq %r15, locklab_entered+40(%rip)\n"                           \
+		"	movq %rsp, locklab_entered+48(%rip)\n"                           \
+		"	jmp locklab_body_of_" #NAME "\n"                                 \
+		".cfi_endproc\n"                                                          \
+		".size " #NAME ", . - " #NAME "\n");
+#else
+#define BODY(NAME) NAME
+#define ENTRY(NAME)
+#endif
+
 enum { EXCHANGE, ADD, SUB, AND, OR, XOR, NAND };
 
 /* How an access that is no atomic one is written. */
@@ -53,11 +87,13 @@ HIDDEN void __tsan_func_entry(void *site) { (void)site; }
 HIDDEN void __tsan_func_exit(void) {}
 
 #define PLAIN_AS(NAME, SIZE, KIND)                                                       \
-	HIDDEN void __tsan_##NAME##read##SIZE(void *a)                                   \
+	ENTRY(__tsan_##NAME##read##SIZE)                                                 \
+	HIDDEN void BODY(__tsan_##NAME##read##SIZE)(void *a)                             \
 	{                                                                                \
 		locklab_hooks.read(a, SIZE, KIND, SITE);                                 \
 	}                                                                                \
-	HIDDEN void __tsan_##NAME##write##SIZE(void *a)                                  \
+	ENTRY(__tsan_##NAME##write##SIZE)                                                \
+	HIDDEN void BODY(__tsan_##NAME##write##SIZE)(void *a)                            \
 	{                                                                                \
 		locklab_hooks.write(a, SIZE, KIND, SITE);                                \
 	}
@@ -87,19 +123,22 @@ HIDDEN void __tsan_vptr_update(void **a, void *v)
 HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, PLAIN_ACCESS, SITE); }
 
 #define UPDATE(BITS, NAME, OP)                                                            \
-	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t *a,    \
-							   uint##BITS##_t v, int order)   \
+	ENTRY(__tsan_atomic##BITS##_##NAME)                                               \
+	HIDDEN uint##BITS##_t BODY(__tsan_atomic##BITS##_##NAME)(                         \
+		volatile uint##BITS##_t *a, uint##BITS##_t v, int order)                  \
 	{                                                                                 \
 		return (uint##BITS##_t)locklab_hooks.update(a, BITS / 8, OP, v, order, SITE); \
 	}
 #define ATOMIC(BITS)                                                                      \
-	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t *a, \
-							 int order)                       \
+	ENTRY(__tsan_atomic##BITS##_load)                                                 \
+	HIDDEN uint##BITS##_t BODY(__tsan_atomic##BITS##_load)(                           \
+		const volatile uint##BITS##_t *a, int order)                              \
 	{                                                                                 \
 		return (uint##BITS##_t)locklab_hooks.load(a, BITS / 8, order, SITE);      \
 	}                                                                                 \
-	HIDDEN void __tsan_atomic##BITS##_store(volatile uint##BITS##_t *a,               \
-						uint##BITS##_t v, int order)              \
+	ENTRY(__tsan_atomic##BITS##_store)                                                \
+	HIDDEN void BODY(__tsan_atomic##BITS##_store)(volatile uint##BITS##_t *a,         \
+						      uint##BITS##_t v, int order)        \
 	{                                                                                 \
 		locklab_hooks.store(a, BITS / 8, v, order, SITE);                         \
 	}                                                                                 \
@@ -110,7 +149,8 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, PLAIN_
 	UPDATE(BITS, fetch_or, OR)                                                        \
 	UPDATE(BITS, fetch_xor, XOR)                                                      \
 	UPDATE(BITS, fetch_nand, NAND)                                                    \
-	HIDDEN int __tsan_atomic##BITS##_compare_exchange_strong(                         \
+	ENTRY(__tsan_atomic##BITS##_compare_exchange_strong)                              \
+	HIDDEN int BODY(__tsan_atomic##BITS##_compare_exchange_strong)(                         \
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
@@ -125,22 +165,27 @@ HIDDEN void __tsan_vptr_read(void **a) { locklab_hooks.read(a, sizeof *a, PLAIN_
 		*expected = old;                                                          \
 		return 0;                                                                 \
 	}                                                                                 \
-	HIDDEN int __tsan_atomic##BITS##_compare_exchange_weak(                           \
+	ENTRY(__tsan_atomic##BITS##_compare_exchange_weak)                                \
+	HIDDEN int BODY(__tsan_atomic##BITS##_compare_exchange_weak)(                     \
 		volatile uint##BITS##_t *a, uint##BITS##_t *expected, uint##BITS##_t v,   \
 		int success, int failure)                                                 \
 	{                                                                                 \
-		locklab_hooks.read(expected, BITS / 8, PLAIN_ACCESS, SITE);                             \
+		locklab_hooks.read(expected, BITS / 8, PLAIN_ACCESS, SITE);               \
 		uint##BITS##_t wanted = *expected;                                        \
 		uint##BITS##_t old = (uint##BITS##_t)locklab_hooks.compare(               \
-			a, BITS / 8, wanted, v, success, failure, SITE);                  \
-		if (old == wanted)                                                        \
-			return 1;                                                         \
-		/* Other threads may see this memory. */                                   \
-		locklab_hooks.write(expected, BITS / 8, PLAIN_ACCESS, SITE);                            \
+			a, BITS / 8, wanted, v, success, failure | WEAK, SITE);           \
+		if (old == wanted) {                                                      \
+			int succeeded = !locklab_entered.failed;                          \
+			locklab_entered.failed = 0;                                       \
+			return succeeded;                                                 \
+		}                                                                         \
+		/* Other threads may see this memory. */                                  \
+		locklab_hooks.write(expected, BITS / 8, PLAIN_ACCESS, SITE);              \
 		*expected = old;                                                          \
 		return 0;                                                                 \
 	}                                                                                 \
-	HIDDEN uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                 \
+	ENTRY(__tsan_atomic##BITS##_compare_exchange_val)                                 \
+	HIDDEN uint##BITS##_t BODY(__tsan_atomic##BITS##_compare_exchange_val)(                 \
 		volatile uint##BITS##_t *a, uint##BITS##_t expected, uint##BITS##_t v,    \
 		int success, int failure)                                                 \
 	{                                                                                 \

@@ -6,10 +6,11 @@
 use crate::lines::Lines;
 use libloading::os::unix;
 use locklab_host::error::Error;
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags};
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The greatest number of libraries in one process. Each has types of its own,
 /// whose measured loops are compiled for it.
@@ -50,6 +51,53 @@ pub(crate) const VOLATILE: c_uint = 1;
 
 /// The operation of an `update` is an exchange: c/instrumented.c numbers it.
 pub(crate) const EXCHANGE: c_uint = 0;
+
+/// In the failure order of `compare`: it may fail without cause, as
+/// c/instrumented.c says.
+pub(crate) const WEAK: c_int = 0x100;
+
+/// What c/instrumented.c notes at the entry of each function: the registers that a call
+/// preserves and the stack pointer. Beside memory, a loop of the caller depends on
+/// nothing else.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frame {
+    registers: [u64; 6],
+    /// 0: it is not known.
+    pub(crate) stack: usize,
+    /// Whether a compare-and-swap that would succeed has failed.
+    failed: u64,
+}
+
+impl Frame {
+    /// One whose registers lie at the end of the stack.
+    pub(crate) fn pushed(stack: *const u8, bytes: usize) -> Self {
+        let _ = bytes;
+        Self {
+            stack: stack as usize,
+            ..Self::default()
+        }
+    }
+
+    /// The registers and the stack, up to the entry of the lock's code; empty if they
+    /// are not known.
+    ///
+    /// # Safety
+    /// The frame is of a call that has not returned.
+    pub(crate) unsafe fn state(&self, entry: usize) -> Vec<u8> {
+        let bytes = entry.saturating_sub(self.stack);
+        if self.stack == 0 || bytes == 0 {
+            return Vec::new();
+        }
+        let registers = self
+            .registers
+            .iter()
+            .flat_map(|register| register.to_ne_bytes());
+        // SAFETY: the live part of the caller's stack.
+        let stack = unsafe { std::slice::from_raw_parts(self.stack as *const u8, bytes) };
+        registers.chain(stack.iter().copied()).collect()
+    }
+}
 
 /// The result of a read-modify-write, by the operation numbers of
 /// c/instrumented.c.
@@ -131,9 +179,29 @@ pub(crate) struct Library {
     pub(crate) code: Range<usize>,
     /// Address range of its writable data.
     pub(crate) data: Range<usize>,
+    /// Its static variables, by name, in order of their addresses; empty if the file has no symbols.
+    pub(crate) objects: Arc<Vec<(String, Range<usize>)>>,
+    /// Where its functions note how they were entered; 0 if they do not.
+    entered: usize,
 }
 
 impl Library {
+    /// How the function under way was entered.
+    pub(crate) fn entered(&self) -> Frame {
+        // SAFETY: a variable of the library, which stays loaded.
+        unsafe { (self.entered as *const Frame).as_ref() }
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The compare-and-swap under way fails although it would succeed.
+    pub(crate) fn fails_without_cause(&self) {
+        // SAFETY: as above; the code of the lock runs on this thread.
+        if let Some(entered) = unsafe { (self.entered as *mut Frame).as_mut() } {
+            entered.failed = 1;
+        }
+    }
+
     /// Loads a library, and stores `table` in its symbol `name`.
     pub(crate) fn load<T: Copy>(path: &Path, name: &str, table: T) -> Result<Self, Error> {
         let cannot = |e: &dyn std::fmt::Display| {
@@ -191,6 +259,18 @@ impl Library {
                 }
             }
         }
+        let variables = file.symbols().filter(|symbol| {
+            symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0
+        });
+        let objects = variables.filter_map(|variable| {
+            let start = base + variable.address() as usize;
+            let name = variable.name().unwrap_or("static data").to_owned();
+            let ours = name.starts_with("locklab_");
+            (!ours).then(|| (name, start..start + variable.size() as usize))
+        });
+        let mut objects: Vec<(String, Range<usize>)> = objects.collect();
+        objects.sort_by_key(|(_, memory)| memory.start);
+        let objects = Arc::new(objects);
         let unlock = needed("lab_unlock")?;
         // SAFETY: of these types, by the header that declares them.
         unsafe {
@@ -213,6 +293,8 @@ impl Library {
                 base,
                 code,
                 data,
+                objects,
+                entered: address("locklab_entered_at").map_or(0, |at| at.cast::<usize>().read()),
             })
         }
     }

@@ -198,6 +198,20 @@ impl OwnLock {
         }
     }
 
+    /// The file as a program whose outcomes are wanted: each of so many threads calls
+    /// one of `lab_lock`, `lab_unlock`, `lab_read_lock` and `lab_read_unlock`, and at the
+    /// end `lab_is_locked` says how it has ended.
+    ///
+    /// # Errors
+    /// As [`OwnLock::promises`].
+    pub fn litmus(&self, threads: usize) -> Result<Property, Error> {
+        let checked = compile::compile_for_checker(&self.unit.0)?;
+        let kept = (checked.folder, self.unit.clone());
+        let rules = self.rules();
+        let litmus = check::litmus(checked.library, checked.facts, rules, threads, kept);
+        Ok(litmus)
+    }
+
     /// The assumptions of the checker about this lock's memory orderings beyond
     /// what its source says; empty if nothing.
     pub fn assumptions(&self) -> &'static str {

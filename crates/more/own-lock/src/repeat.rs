@@ -2,9 +2,11 @@
 //!
 //! At each pause the registers that a call preserves and the stack from there
 //! up to the entry of the lock's code are compared with those of an earlier
-//! pause. If they are the same, and this CPU has written nothing since, it
-//! will repeat its reads since then until one of those words changes.
-//! A loop that counts, such as a bounded spin, differs in its counter.
+//! pause. If they are the same, this CPU has written nothing since, and all
+//! its reads since then found the same in each byte, it will read the same
+//! again until one of those words changes: all of them, in order, and not only
+//! what it read last. A loop that counts, such as a bounded spin, differs in
+//! its counter.
 
 /// A word that a loop has read, with what it read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,9 @@ pub(crate) struct Loop {
     /// The registers and the stack at that pause.
     anchor: Vec<u8>,
     words: Vec<Read>,
+    /// What was read in each byte since then, and whether it was the same each time.
+    bytes: Vec<(usize, u8)>,
+    varied: bool,
     reads: u32,
     pauses: u32,
     /// Number of pauses after which the anchor is moved (Brent's algorithm to
@@ -72,6 +77,16 @@ impl Loop {
         if self.reads > MOST_READS {
             return self.forget();
         }
+        for (place, value) in read.value.to_le_bytes()[..read.size.min(8).into()]
+            .iter()
+            .enumerate()
+        {
+            let address = read.address + place;
+            match self.bytes.iter().find(|(byte, _)| *byte == address) {
+                Some((_, before)) => self.varied |= before != value,
+                None => self.bytes.push((address, *value)),
+            }
+        }
         match self
             .words
             .iter_mut()
@@ -88,7 +103,7 @@ impl Loop {
         self.pauses += 1;
         let mut round = None;
         if self.reach > 0 && self.anchor == stack {
-            if !self.words.is_empty() && self.words.len() <= MOST_WORDS {
+            if !self.varied && !self.words.is_empty() && self.words.len() <= MOST_WORDS {
                 round = Some(Round {
                     words: self.words.clone(),
                     reads: self.reads,
@@ -103,7 +118,8 @@ impl Loop {
             return None;
         }
         self.words.clear();
-        (self.reads, self.pauses) = (0, 0);
+        self.bytes.clear();
+        (self.reads, self.pauses, self.varied) = (0, 0, false);
         round
     }
 }
@@ -151,6 +167,27 @@ mod tests {
         }
         let round = found.unwrap();
         assert_eq!((round.reads, round.pauses), (1, 3));
+    }
+
+    #[test]
+    fn a_round_that_read_two_values_of_a_word_would_not_read_both_again() {
+        let mut at = Loop::default();
+        at.pause(b"one");
+        // A load saw an older value than the compare-and-swap that followed.
+        at.has_read(read(1));
+        at.has_read(read(3));
+        assert!(at.pause(b"one").is_none());
+        at.has_read(read(3));
+        at.has_read(read(3));
+        assert!(at.pause(b"one").is_some());
+        // A byte of the same word, read by itself.
+        at.has_read(read(0x103));
+        at.has_read(Read {
+            address: 65,
+            size: 1,
+            ..read(0)
+        });
+        assert!(at.pause(b"one").is_none());
     }
 
     #[test]

@@ -8,19 +8,25 @@
 //! happens-before that the lock under test does not.
 
 mod random;
+mod rounds;
 mod setting;
+mod weak;
 
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
 use random::Random;
+pub(crate) use rounds::{Beyond, FEW, MANY, Rounds};
+use rounds::{Going, Next};
+pub use rounds::{Onward, Rounding};
 pub use setting::MAX_THREADS;
 pub(crate) use setting::{Drawn, NoNode, Setting};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use weak::WeakFailures;
 
 /// A thread that has read fruitlessly this often since anything last changed has
 /// seen the newest value of what it waits for: loom gives a yielding thread a
@@ -90,6 +96,15 @@ struct Record {
     /// Fruitless reads since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).
     fruitless_reads: [Cell<Option<u32>>; MAX_THREADS],
+    /// What each thread has read since anything was last written: to read the same
+    /// again at the same place is no progress.
+    known: RefCell<HashSet<Known>>,
+    /// Whether no further branches of this execution are explored.
+    pruned: Cell<bool>,
+    /// How loops go round that count, or write while they wait.
+    going: Going,
+    /// The compare-and-swaps that fail without cause.
+    weak: WeakFailures,
     /// Whether a thread's last bounded spin was fruitless too.
     impatient: [Cell<bool>; MAX_THREADS],
     /// Whether a thread is interrupted at the beginning of a wait without limit.
@@ -116,6 +131,10 @@ struct Record {
     /// The bound for which the lock last asked how often some may be preferred.
     bound: Cell<Option<u32>>,
 }
+
+/// A read as [`step`] knows it again: the thread, the place, what it did, the word
+/// and the values.
+type Known = (u8, u32, u32, Operation, u64, u64, u64);
 
 /// What each CPU has, if the lock asks for it: the first execution that asks
 /// begins the model again.
@@ -178,6 +197,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.parked_nodes.asked.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
+        r.weak.forget();
     });
 }
 
@@ -252,6 +272,11 @@ pub(crate) fn numa_node() -> usize {
     first + (cpu() + moves) % setting.numa_nodes
 }
 
+/// Whether two reads of a word are explored in either order.
+pub(crate) fn reads_conflict() -> bool {
+    setting().reads_conflict
+}
+
 /// Whether interrupts come at every access in this model.
 pub(crate) fn is_interrupted() -> bool {
     let setting = setting();
@@ -287,6 +312,9 @@ pub(crate) fn begin() {
             r.wait_rule[cpu].set(WaitRule::Free);
         }
         r.sleeping.borrow_mut().clear();
+        r.known.borrow_mut().clear();
+        r.pruned.set(false);
+        r.going.begin();
         Journal::current().clear();
         let new_word = || loom::sync::atomic::AtomicU32::new(0);
         *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
@@ -301,8 +329,14 @@ pub(crate) fn begin() {
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get()[0]);
         r.interrupted.set([0, r.interrupted.get()[1]]);
-        if setting.choices {
-            *r.choices.borrow_mut() = (0..MAX_THREADS * CHOICES).map(|_| new_word()).collect();
+        let choices = if setting.choices {
+            MAX_THREADS * CHOICES
+        } else {
+            0
+        };
+        *r.choices.borrow_mut() = (0..choices).map(|_| new_word()).collect();
+        r.weak.begin();
+        if setting.choices || r.weak.are_asked_for() {
             offer_choices();
         }
         r.running.set(true);
@@ -321,6 +355,7 @@ pub(crate) fn end() {
 
 /// Sets a model up in one order of many, without exploring the others.
 pub(crate) fn set_up(body: impl FnOnce()) {
+    stretch_ends();
     loom::stop_exploring();
     RECORD.with(|r| r.quiet.set(true));
     body();
@@ -451,6 +486,8 @@ pub(crate) fn flush() {
 
 /// A call of the lock ends: what it has put off is done.
 pub(crate) fn leave_lock() {
+    stretch_ends();
+    RECORD.with(|r| r.going.progress());
     flush();
     crate::mutation::boundary();
 }
@@ -465,6 +502,7 @@ fn offer_choices() {
             for choice in r.choices.borrow().iter() {
                 choice.store(1, Ordering::Relaxed);
             }
+            r.weak.offer();
         });
     });
     loom::thread::yield_now();
@@ -571,22 +609,56 @@ pub fn asks_for_number() {
     }
 }
 
-/// Notes an operation. Anything but a fruitless read is progress.
+/// Notes an operation. It is progress unless it reads what its thread has read there
+/// since anything was last written.
 pub(crate) fn step(entry: Entry) {
-    RECORD.with(|r| {
-        for reads in &r.fruitless_reads {
-            reads.set(reads.get().map(|_| 0));
-        }
-    });
+    note(&entry);
     Journal::current().push(entry);
     count_down();
 }
 
-/// Notes what a model does with the lock.
+fn note(entry: &Entry) {
+    RECORD.with(|r| {
+        let changes = entry.changes_what_others_read();
+        if changes {
+            r.known.borrow_mut().clear();
+        }
+        let counted = |reads: &Cell<Option<u32>>| reads.get().is_some_and(|reads| reads > 0);
+        if r.fruitless_reads.iter().any(counted) {
+            let Entry {
+                cpu,
+                line,
+                column,
+                operation,
+                word,
+                old,
+                new,
+                ..
+            } = *entry;
+            let read = (cpu, line, column, operation, word, old, new);
+            if changes || r.known.borrow_mut().insert(read) {
+                for reads in &r.fruitless_reads {
+                    reads.set(reads.get().map(|_| 0));
+                }
+            }
+        }
+    });
+}
+
+/// Notes what a model does with the lock. It is a step of the trace before `body`, which
+/// may fail, and of the execution after it.
 #[track_caller]
-pub(crate) fn remark(operation: Operation) {
-    RECORD.with(|r| r.rounds[cpu()].set(0));
-    step(Entry::new(operation, cpu(), Place::here()));
+pub(crate) fn remark<R>(operation: Operation, body: impl FnOnce() -> R) -> R {
+    let entry = Entry::new(operation, cpu(), Place::here());
+    Journal::current().push(entry);
+    let result = body();
+    RECORD.with(|r| {
+        r.rounds[cpu()].set(0);
+        r.going.progress();
+    });
+    note(&entry);
+    count_down();
+    result
 }
 
 /// Notes that this memory is static data of the lock under test.
@@ -644,30 +716,148 @@ pub(crate) fn fruitless(here: Place, reads: u32) {
     let prune =
         RECORD.with(|r| !r.quiet.get() && r.prune_after.get().is_some_and(|most| reads >= most));
     if prune {
-        loom::skip_branch();
+        skip_branch();
     }
     idle(here);
+}
+
+/// Explores no further branches of this execution.
+pub(crate) fn skip_branch() {
+    RECORD.with(|r| r.pruned.set(true));
+    loom::skip_branch();
 }
 
 /// Lets the others run, if there is any that can go on.
 fn idle(here: Place) {
     RECORD.with(|r| {
-        let cpu = cpu();
-        if r.wait_rule[cpu].get() == WaitRule::MustNotWait {
-            panic!("an attempt waits at {here}");
-        }
-        r.fruitless_reads[cpu].set(r.fruitless_reads[cpu].get().map(|reads| reads + 1));
+        let reads = &r.fruitless_reads[cpu()];
+        reads.set(reads.get().map(|reads| reads + 1));
         let mut parts = r.fruitless_reads.iter().filter_map(Cell::get);
         if parts.all(|reads| reads >= SEEN_ALL) {
             panic!("deadlock: every thread waits, the last at {here}");
         }
     });
+    take_turn(here);
+}
+
+/// The same, after a round that the next may differ from.
+fn take_turn(here: Place) {
+    stretch_ends();
+    RECORD.with(|r| {
+        let cpu = cpu();
+        if r.wait_rule[cpu].get() == WaitRule::MustNotWait {
+            panic!("an attempt waits at {here}");
+        }
+        r.going.turn(cpu);
+        if r.going.is_livelock(|cpu| r.fruitless_reads[cpu].get().is_some()) {
+            panic!("livelock: every thread goes round, in turn, and none gets further; the last at {here}");
+        }
+    });
     loom::thread::yield_now();
+}
+
+/// From the next execution on, loops that are no waits are followed so far.
+pub(crate) fn begin_rounds(rounds: Rounds) {
+    RECORD.with(|r| r.going.follow(rounds));
+}
+
+/// What was left out since then; and whether a loop went on of which it is only known how
+/// its rounds end if another thread ends them.
+pub(crate) fn take_left_out() -> (Beyond, bool) {
+    RECORD.with(|r| (r.going.take_beyond(), r.going.take_alike()))
+}
+
+/// Where a loop of this execution that is no wait has gone round last.
+pub(crate) fn last_loop() -> Option<Place> {
+    RECORD.with(|r| r.going.last())
+}
+
+/// Rounds of the loop here are left out.
+pub(crate) fn leave_out(here: Place) {
+    RECORD.with(|r| r.going.leave_out(here));
+}
+
+/// Rounds of the loop here may end in another way than those that are explored: where
+/// only a few are, they are left out.
+pub fn may_end_otherwise(here: Place) {
+    if RECORD.with(|r| r.going.rounds()) == Rounds::Few {
+        leave_out(here);
+    }
+}
+
+/// The `round`-th round of a loop ends that is no wait: for a lock that is not written in
+/// Rust.
+pub fn round_ends(here: Place, round: u32, rounding: Rounding) -> Onward {
+    interrupt();
+    let me = cpu();
+    let next = RECORD.with(|r| {
+        let left = r.pruned.get() || r.quiet.get();
+        r.going.round_ends((me, here), round, rounding, left)
+    });
+    match next {
+        Next::Explore => Onward::Explored,
+        Next::GoAlone => {
+            if !RECORD.with(|r| r.going.set_alone(me, true)) {
+                loom::stop_exploring();
+            }
+            Onward::Explored
+        }
+        Next::TakeTurn => {
+            take_turn(here);
+            Onward::LeftOut
+        }
+        Next::Prune(onward) => {
+            if RECORD.with(|r| r.prune_after.get().is_some()) {
+                skip_branch();
+            }
+            take_turn(here);
+            onward
+        }
+    }
+}
+
+/// Whether this thread goes on with no other in between.
+pub(crate) fn goes_on_alone() -> bool {
+    RECORD.with(|r| r.going.is_alone(cpu()))
+}
+
+/// The loop that went on alone has ended, or does something else.
+pub fn stretch_ends() {
+    if RECORD.with(|r| r.going.set_alone(cpu(), false)) {
+        loom::explore();
+    }
+}
+
+/// Whether the compare-and-swap that this thread is about to make fails although it
+/// would succeed: both are explored.
+pub(crate) fn fails_without_cause() -> bool {
+    if setting().drawn.is_some() {
+        return chance(4);
+    }
+    if RECORD.with(|r| r.quiet.get()) {
+        return false;
+    }
+    if !RECORD.with(|r| r.weak.ask()) {
+        begin_again();
+    }
+    let Some(choice) = RECORD.with(|r| r.weak.next(cpu())) else {
+        return false;
+    };
+    // SAFETY: the choices stay until the next execution begins; no borrow is held while
+    // another coroutine runs.
+    let fails = unsafe { &*choice }.load(Ordering::Relaxed) != 0;
+    if fails {
+        RECORD.with(|r| r.weak.has_failed(cpu()));
+    }
+    fails
 }
 
 /// Thread `cpu` takes part in the model from here on, or no longer does.
 pub(crate) fn set_part(cpu: usize, takes_part: bool) {
-    RECORD.with(|r| r.fruitless_reads[cpu].set(takes_part.then_some(0)));
+    RECORD.with(|r| {
+        r.fruitless_reads[cpu].set(takes_part.then_some(0));
+        r.going.progress();
+    });
 }
 
 /// A spin with patience ended without what it waited for. All its reads may
@@ -778,7 +968,7 @@ pub(crate) fn sleep(word: usize, here: Place) {
     // the same as not to be given it.
     while RECORD.with(|r| r.sleeping.borrow().contains(&(word, me))) {
         if RECORD.with(|r| !r.quiet.get() && r.fruitless_reads[me].get() > Some(1)) {
-            loom::skip_branch();
+            skip_branch();
         }
         idle(here);
     }

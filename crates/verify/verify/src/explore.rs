@@ -4,7 +4,7 @@
 //!
 //! Must never call an exploration that was cut short complete.
 
-use crate::execution::{self, Again};
+use crate::execution::{self, Again, Beyond, FEW, MANY, Rounds};
 use crate::journal::Journal;
 use crate::property::Property;
 use crate::trace::{self, Step};
@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 pub struct Limits {
     /// Executions after which the exploration is cut.
     pub executions: u64,
+    /// Steps after which it is cut, of all of them.
+    pub steps: u64,
     /// Time after which it is cut.
     pub duration: Duration,
 }
@@ -30,7 +32,40 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             executions: u64::MAX,
+            steps: u64::MAX,
             duration: Duration::MAX,
+        }
+    }
+}
+
+/// What is left of limits as an exploration goes on.
+#[derive(Clone, Copy)]
+struct Budget {
+    limits: Limits,
+    began: Instant,
+    /// The steps of this process until then.
+    before: u64,
+}
+
+impl Budget {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            began: Instant::now(),
+            before: Journal::current().steps(),
+        }
+    }
+
+    fn spent(&self) -> u64 {
+        Journal::current().steps() - self.before
+    }
+
+    /// So many executions, and what is left of the rest.
+    fn left(&self, executions: u64) -> Limits {
+        Limits {
+            executions,
+            steps: self.limits.steps.saturating_sub(self.spent()),
+            duration: self.limits.duration.saturating_sub(self.began.elapsed()),
         }
     }
 }
@@ -40,8 +75,8 @@ impl Default for Limits {
 pub enum Outcome {
     /// Every execution within the bound keeps the promise.
     Holds,
-    /// No execution explored breaks it, but the limit came before all those
-    /// with one preemption were.
+    /// No execution explored breaks it, but some were left out that are within
+    /// every bound: [`Explored::left_out`] says which.
     Cut,
     /// One execution breaks it.
     Fails(Failure),
@@ -68,6 +103,21 @@ pub struct Explored {
     /// How long that took, other bounds included: CPU time, if it had a
     /// process of its own.
     pub took: Duration,
+    /// Of one that was cut, what was left out, a sentence each.
+    pub left_out: Vec<String>,
+}
+
+impl Explored {
+    /// A failure that ended the process of the exploration.
+    pub(crate) fn crashed(failure: Failure, preemptions: Option<usize>, executions: u64) -> Self {
+        Self {
+            outcome: Outcome::Fails(failure),
+            preemptions,
+            executions,
+            took: Duration::ZERO,
+            left_out: Vec::new(),
+        }
+    }
 }
 
 struct LimitReached;
@@ -133,8 +183,111 @@ const GROWTH: u64 = 2;
 /// And the second so many times those of the first, in most models.
 const AIM_GROWTH: u64 = 5;
 
-/// Explores the model of a property, as far as the limits allow.
+/// The steps for the further rounds of loops that are no waits: at least so many, for
+/// each of the executions allowed, and at most so many times those of the exploration
+/// without them.
+const ROUND_STEPS: u64 = 100;
+const ROUND_SHARE: u64 = 2;
+
+/// The steps of a lock that is not of the catalogue, for each of the executions allowed:
+/// its author waits for the result.
+const OWN_STEPS: u64 = 150;
+
+/// Explores the model of a property, as far as the limits allow. Where that leaves out
+/// rounds of a loop that is no wait, follows those too: first with nobody in between,
+/// which is cheap and finds what comes after the last round, then each.
 pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
+    let most = match property.loops_are_code {
+        true => limits.executions.saturating_mul(OWN_STEPS),
+        false => u64::MAX,
+    };
+    let limits = Limits {
+        steps: limits.steps.min(most),
+        ..limits
+    };
+    let before = Journal::current().steps();
+    let (few, beyond, alike) = follow(property, Rounds::Few, limits);
+    if matches!(few.outcome, Outcome::Fails(_)) || (beyond.is_empty() && !alike) {
+        return few;
+    }
+    let steps = Journal::current().steps() - before;
+    let at_least = limits.executions.saturating_mul(ROUND_STEPS);
+    let budget = Budget::new(Limits {
+        steps: at_least.max(steps.saturating_mul(ROUND_SHARE)),
+        duration: limits.duration.saturating_sub(few.took),
+        ..limits
+    });
+    let mut half = budget.left(limits.executions);
+    half.steps /= 2;
+    let (alone, beyond_alone, _) = follow(property, Rounds::AtOnce, half);
+    let both = few.and(alone);
+    if matches!(both.outcome, Outcome::Fails(_)) {
+        return both;
+    }
+    if beyond.is_empty() && beyond_alone.is_empty() {
+        return both;
+    }
+    let rest = budget.left(limits.executions);
+    let (each, beyond_each, _) = follow(property, Rounds::Each, rest);
+    let (took, complete) = (both.took + each.took, each.outcome == Outcome::Holds);
+    if matches!(each.outcome, Outcome::Fails(_)) || (complete && beyond_each.is_empty()) {
+        return Explored { took, ..each };
+    }
+    let (beyond, rounds) = match complete {
+        true => (beyond_each, MANY),
+        false if beyond.is_empty() => (beyond_alone, MANY),
+        false => (beyond, FEW),
+    };
+    Explored {
+        outcome: Outcome::Cut,
+        left_out: rounds_left_out(&beyond, rounds),
+        took,
+        ..both
+    }
+}
+
+/// Explores with loops followed so far: also what was left out of them, and whether
+/// there were rounds that were only known to be alike.
+fn follow(property: &Property, rounds: Rounds, limits: Limits) -> (Explored, Beyond, bool) {
+    execution::begin_rounds(rounds);
+    let explored = explore_bounds(property, limits);
+    let (beyond, alike) = execution::take_left_out();
+    execution::begin_rounds(Rounds::Few);
+    (explored, beyond, alike)
+}
+
+impl Explored {
+    /// Both together: complete as far as both are.
+    fn and(self, other: Self) -> Self {
+        let outcome = match (self.outcome, other.outcome) {
+            (fails @ Outcome::Fails(_), _) | (_, fails @ Outcome::Fails(_)) => fails,
+            (Outcome::Holds, Outcome::Holds) => Outcome::Holds,
+            _ => Outcome::Cut,
+        };
+        let bounds = [self.preemptions, other.preemptions];
+        Self {
+            outcome,
+            preemptions: bounds.into_iter().flatten().min(),
+            executions: self.executions + other.executions,
+            took: self.took + other.took,
+            left_out: [self.left_out, other.left_out].concat(),
+        }
+    }
+}
+
+/// A sentence for each loop whose rounds after so many were left out.
+fn rounds_left_out(beyond: &Beyond, rounds: u32) -> Vec<String> {
+    let sentence = |(place, executions): (&crate::journal::Place, &u64)| {
+        format!(
+            "what the loop at {place}, which counts or writes while it waits, does in turn with \
+             others after its round {rounds}, in {executions} executions"
+        )
+    };
+    beyond.iter().map(sentence).collect()
+}
+
+/// The same, with loops followed as far as is set.
+fn explore_bounds(property: &Property, limits: Limits) -> Explored {
     if property.drawn.is_some() {
         let drawn = explore_drawn(property, limits);
         // As many as are allowed: there is no end that they could come to.
@@ -144,13 +297,10 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         };
         return Explored { outcome, ..drawn };
     }
-    let start = Instant::now();
-    let left = |executions| Limits {
-        executions,
-        duration: limits.duration.saturating_sub(start.elapsed()),
-    };
+    let budget = Budget::new(limits);
+    let left = |executions| budget.left(executions);
     let done = |explored| Explored {
-        took: start.elapsed(),
+        took: budget.began.elapsed(),
         ..explored
     };
     let any = explore_within(
@@ -197,6 +347,13 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
         None => Explored {
             executions: spent,
             preemptions: Some(1),
+            left_out: match any.left_out.is_empty() {
+                true => vec![format!(
+                    "executions with one preemption, after the first {spent}: \
+                     --executions N allows more"
+                )],
+                false => any.left_out,
+            },
             ..any
         },
     })
@@ -233,19 +390,18 @@ pub(crate) fn explore_within(
         return explore_once(property, preemptions, prune_after, limits);
     }
     let start = Instant::now();
-    let of_one = Limits {
-        executions: limits.executions.div_ceil(INTERRUPT_SHARE),
-        ..limits
-    };
+    let budget = Budget::new(limits);
+    let of_one = limits.executions.div_ceil(INTERRUPT_SHARE);
     let mut executions = 0;
     let mut outcome = Outcome::Holds;
+    let mut left_out = Vec::new();
     let mut at = [0; 2];
     while at.iter().all(|&access| access < MOST_ACCESSES) {
         execution::interrupt_at(at);
-        let explored = explore_once(property, preemptions, prune_after, of_one);
+        let explored = explore_once(property, preemptions, prune_after, budget.left(of_one));
         executions += explored.executions;
         if explored.outcome != Outcome::Holds {
-            outcome = explored.outcome;
+            (outcome, left_out) = (explored.outcome, explored.left_out);
         }
         if matches!(outcome, Outcome::Fails(_)) {
             break;
@@ -261,6 +417,7 @@ pub(crate) fn explore_within(
         preemptions,
         executions,
         took: start.elapsed(),
+        left_out,
     }
 }
 
@@ -301,6 +458,7 @@ fn explore_drawn(property: &Property, limits: Limits) -> Explored {
         preemptions: None,
         executions,
         took: start.elapsed(),
+        left_out: Vec::new(),
     }
 }
 
@@ -319,7 +477,9 @@ fn explore_once(
 /// The same, as configured.
 fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> Explored {
     let start = Instant::now();
+    let budget = Budget::new(limits);
     let mut executions;
+    let mut left_out = Vec::new();
     let outcome = loop {
         let model = property.model.clone();
         let counter = Arc::new(AtomicU64::new(0));
@@ -338,6 +498,7 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
             builder.check(move || {
                 let count = counted.fetch_add(1, Ordering::Relaxed);
                 if count >= limits.executions
+                    || (count > 0 && budget.spent() >= limits.steps)
                     || (count % 256 == 255 && start.elapsed() >= limits.duration)
                 {
                     panic_any(LimitReached);
@@ -359,6 +520,15 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
                 break Outcome::Cut;
             }
             Err(payload) if payload.is::<Again>() => {}
+            Err(payload) if has_no_end(&*payload) && execution::last_loop().is_some() => {
+                let here = execution::last_loop().expect("just seen");
+                execution::leave_out(here);
+                left_out.push(format!(
+                    "what the loop at {here} does after {MAX_BRANCHES} steps of an execution, and \
+                     all executions after that one"
+                ));
+                break Outcome::Cut;
+            }
             Err(payload) => {
                 break Outcome::Fails(Failure {
                     message: message(&*payload),
@@ -381,8 +551,16 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
         preemptions,
         executions,
         took: start.elapsed(),
+        left_out,
     }
 }
+
+/// Whether an execution ended because it has too many steps.
+fn has_no_end(payload: &(dyn Any + Send)) -> bool {
+    message(payload).starts_with(NO_PROGRESS)
+}
+
+const NO_PROGRESS: &str = "no progress";
 
 /// The first line of what a model says when it fails.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
@@ -396,7 +574,7 @@ pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     if first.starts_with("Causality violation") {
         "two accesses are not ordered: one does not see the other's writes".into()
     } else if first.starts_with("Model exceeded") {
-        format!("no progress: {MAX_BRANCHES} steps without an end")
+        format!("{NO_PROGRESS}: {MAX_BRANCHES} steps without an end")
     } else {
         first.into()
     }

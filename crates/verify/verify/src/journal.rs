@@ -67,7 +67,7 @@ impl Place {
 }
 
 /// What a modelled thread did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Operation {
     Load,
@@ -75,9 +75,10 @@ pub(crate) enum Operation {
     Swap,
     CompareExchange,
     CompareFailed,
+    FailsWithoutCause,
     Update,
-    /// A read-modify-write that comes before a write already made, and
-    /// leaves no trace.
+    /// A read-modify-write that comes right before a write already made, which
+    /// overwrites it.
     Earlier,
     /// A wait that saw what it waits for.
     Seen,
@@ -147,6 +148,21 @@ impl Entry {
         }
     }
 
+    /// Whether another thread may read something else after this step, or know that
+    /// it was made.
+    pub(crate) fn changes_what_others_read(&self) -> bool {
+        match self.operation {
+            Operation::Load
+            | Operation::CompareFailed
+            | Operation::Seen
+            | Operation::InVain
+            | Operation::Fence
+            | Operation::NoSleep => false,
+            Operation::Store | Operation::Swap | Operation::Update => self.old != self.new,
+            _ => true,
+        }
+    }
+
     /// The end of the file's path.
     pub(crate) fn file(&self) -> String {
         String::from_utf8_lossy(&self.file[..self.file_length.into()]).into_owned()
@@ -156,8 +172,8 @@ impl Entry {
 /// The most steps of one execution that are kept.
 const ENTRIES: usize = 6_000;
 
-/// The longest answer of a child, in bytes.
-const ANSWER: usize = 1 << 18;
+/// The longest answer of a child, in bytes: several times what [`ENTRIES`] steps take.
+const ANSWER: usize = 1 << 22;
 
 /// What a child leaves behind. All zeros is an empty one.
 #[repr(C)]
@@ -211,6 +227,11 @@ impl Journal {
     /// Empties the journal for the next execution.
     pub(crate) fn clear(&self) {
         self.count.store(0, Ordering::Relaxed);
+    }
+
+    /// The steps of all executions.
+    pub(crate) fn steps(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
     }
 
     /// A sign of life.

@@ -23,6 +23,7 @@ mod explore;
 mod interposer;
 mod isolate;
 mod journal;
+mod litmus;
 mod moment;
 mod mutants;
 mod mutation;
@@ -50,10 +51,14 @@ mod verify;
 pub use bugs::markdown;
 pub use candidate::{Candidate, Promises, SourceMutant, UnknownLock, names};
 pub use coverage::{Coverage, Covered, Hole, Share};
-pub use execution::{MAX_THREADS, asks_for_number, begin_again, owns_static_data};
+pub use execution::{
+    MAX_THREADS, Onward, Rounding, asks_for_number, begin_again, may_end_otherwise,
+    owns_static_data, round_ends, stretch_ends,
+};
 pub use explore::{Explored, Failure, Limits, Outcome};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
+pub use litmus::{litmus, outcomes};
 pub use moment::Moment;
 pub use mutation::{Change, Mutation, Part};
 pub use numbers::THREAD_NUMBERS;

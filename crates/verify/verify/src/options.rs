@@ -64,6 +64,7 @@ impl Options {
         Limits {
             executions: self.executions,
             duration: self.duration,
+            ..Limits::default()
         }
     }
 }

@@ -28,8 +28,12 @@ pub struct Word<A: Mock> {
     overwritten: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
+    /// Whether what was there before certainly comes before it in the modification order.
+    in_order: std::sync::atomic::AtomicBool,
     /// The address that a trace gives it; 0: its own.
     shown_at: Writer,
+    /// What each read accesses first, if two of them conflict.
+    reads: Option<atomic::AtomicU32>,
 }
 
 /// What all of loom's atomics can do.
@@ -56,16 +60,20 @@ impl<A: Mock> Word<A> {
     /// queue node without a happens-before from its initialisation may read
     /// what its memory held before.
     fn made(mut atomic: A, value: u64) -> Self {
-        if execution::is_running() {
+        let running = execution::is_running();
+        if running {
             atomic.accessed_alone();
         }
+        let conflict = running && execution::reads_conflict();
         Self {
             atomic,
             newest: Newest::new(value),
             before: Newest::new(value),
             overwritten: Newest::new(0),
-            writer: Writer::new(execution::cpu() << 1),
+            writer: Writer::new(FIRST),
+            in_order: true.into(),
             shown_at: Writer::new(0),
+            reads: conflict.then(|| atomic::AtomicU32::new(0)),
         }
     }
 
@@ -77,6 +85,13 @@ impl<A: Mock> Word<A> {
     /// A trace takes it for the word at this address, which it stands for.
     pub fn stands_for(&self, address: usize) {
         self.shown_at.store(address, Ordering::Relaxed);
+    }
+
+    /// A read is about to be made: it conflicts with others.
+    fn about_to_read(&self) {
+        if let Some(reads) = &self.reads {
+            reads.fetch_or(0, Ordering::Relaxed);
+        }
     }
 
     fn newest(&self) -> u64 {
@@ -112,25 +127,30 @@ impl<A: Mock> Word<A> {
     /// `overwritten` of it without regard to what was there.
     fn updated(&self, value: u64, overwritten: u64) {
         self.written(value, overwritten);
+        self.in_order.store(true, Ordering::Relaxed);
         self.writer
             .store(execution::cpu() << 1 | 1, Ordering::Relaxed);
     }
 
     /// Whether a read-modify-write, which makes `new` of an old value, comes
-    /// before the newest write; and if so, what it reads.
+    /// right before the newest write; and if so, what it reads.
     ///
     /// Loom puts it after all that was written before it ran. C11 lets it
     /// come before a write that does not happen before it. Where that write
-    /// leaves no trace of it, this is explored too: it reads what was there
-    /// before that write, and changes nothing. A read shows whether it may:
-    /// it, too, sees what was there before only if the write does not
-    /// happen before it.
+    /// overwrites all that it changes, this is explored too: it reads what was
+    /// there before that write. A read shows whether it may: it, too, sees what
+    /// was there before only if the write does not happen before it. Once in
+    /// front of each write: a second one would have to read what the first wrote,
+    /// which loom does not know. For the same reason this thread has to have
+    /// seen the newest write by `see_newest`, afterwards: neither it nor
+    /// who comes after it reads again what was there before.
     fn comes_before<T: Copy>(
         &self,
         order: Ordering,
         number: impl Fn(T) -> u64,
         new: impl Fn(u64) -> u64,
         read: impl FnOnce(Ordering) -> T,
+        see_newest: impl FnOnce() -> T,
     ) -> Result<T, Joined> {
         if self.overwritten.load(Ordering::Relaxed) == 0 || execution::is_quiet() {
             return Err(Joined(false));
@@ -143,15 +163,21 @@ impl<A: Mock> Word<A> {
         let before = self.before.load(Ordering::Relaxed);
         let kept = !self.overwritten.load(Ordering::Relaxed);
         if self.writer.load(Ordering::Relaxed) >> 1 != execution::cpu()
+            && self.in_order.load(Ordering::Relaxed)
             && number(value) == before
             && before != self.newest()
             && (new(before) ^ before) & kept == 0
         {
+            let _joined = Joined::with_last();
+            self.overwritten.store(0, Ordering::Relaxed);
+            if number(see_newest()) != self.newest() {
+                execution::skip_branch();
+            }
             return Ok(value);
         }
         if number(value) != self.newest() {
             // All goes on as if it had read the newest, which is explored.
-            loom::skip_branch();
+            execution::skip_branch();
         }
         Err(Joined::with_last())
     }
@@ -166,7 +192,8 @@ impl<A: Mock> Word<A> {
     /// only when the store has its turn, so the line is remembered and the
     /// model begun again.
     fn store_in_order(&self, value: u64, here: Place, read_newest: impl Fn(), store: impl Fn()) {
-        if execution::stores_in_order(here) {
+        let in_order = execution::stores_in_order(here);
+        if in_order {
             read_newest();
             let _joined = Joined::with_last();
             store();
@@ -177,17 +204,23 @@ impl<A: Mock> Word<A> {
                 execution::store_in_order(here);
             }
         }
+        let last = self.writer.load(Ordering::Relaxed);
+        let in_order = in_order || last == FIRST || last >> 1 == execution::cpu();
+        self.in_order.store(in_order, Ordering::Relaxed);
         self.written(value, u64::MAX);
         self.writer.store(execution::cpu() << 1, Ordering::Relaxed);
     }
 }
+
+/// The writer of a word's first value: nobody who could read it again.
+const FIRST: usize = usize::MAX - 1;
 
 /// Whether the operation under way is one step with the one before.
 struct Joined(bool);
 
 impl Joined {
     fn with_last() -> Self {
-        let exploring = !execution::is_quiet();
+        let exploring = !execution::is_quiet() && !execution::goes_on_alone();
         if exploring {
             loom::stop_exploring();
         }
@@ -250,6 +283,7 @@ macro_rules! word {
             /// explored sees the oldest that it may.
             fn read(&self, order: Ordering) -> $value {
                 if !execution::is_quiet() {
+                    self.about_to_read();
                     return self.atomic.load(order);
                 }
                 let same = $unlikely;
@@ -258,15 +292,32 @@ macro_rules! word {
                     .unwrap_or_else(|value| value)
             }
 
+            /// A compare-and-swap that would succeed fails without cause.
+            #[track_caller]
+            pub fn fail_without_cause(&self, order: Ordering) -> $value {
+                let here = Place::here();
+                execution::access(here);
+                let value = self.read(accessed(here, Part::Failure, order));
+                let (number, failed) = ($number(value), Operation::FailsWithoutCause);
+                self.step(failed, here, $pointer, number, number);
+                value
+            }
+
+            /// The newest value, which a load need not see: a compare-and-swap that
+            /// changes nothing, whether or not it succeeds.
+            fn newest_value(&self) -> $value {
+                let (same, relaxed) = ($unlikely, Ordering::Relaxed);
+                let newest = self.atomic.compare_exchange(same, same, relaxed, relaxed);
+                newest.unwrap_or_else(|value| value)
+            }
+
             fn write(&self, value: $value, order: Ordering, here: Place) {
                 let old = self.newest();
                 self.store_in_order(
                     $number(value),
                     here,
-                    // Changes nothing, whether or not it succeeds.
                     || {
-                        let (same, relaxed) = ($unlikely, Ordering::Relaxed);
-                        let _ = self.atomic.compare_exchange(same, same, relaxed, relaxed);
+                        self.newest_value();
                     },
                     || self.atomic.store(value, order),
                 );
@@ -338,6 +389,7 @@ macro_rules! word {
                     number,
                     |_| $number(value),
                     |order| self.atomic.load(order),
+                    || self.newest_value(),
                 ) {
                     Ok(old) => {
                         self.step(Operation::Earlier, here, $pointer, number(old), number(value));
@@ -510,6 +562,7 @@ macro_rules! word_int {
                 |value| value as u64,
                 |old| new(old as $value) as u64,
                 |order| self.atomic.load(order),
+                || self.newest_value(),
             ) {
                 Ok(old) => {
                     self.step(Operation::Earlier, here, false, old as u64, new(old) as u64);
@@ -663,6 +716,11 @@ impl Loom {
         execution::relax(here);
     }
 
+    /// Whether a weak compare-and-swap that would succeed fails: both are explored.
+    pub fn fails_without_cause() -> bool {
+        execution::fails_without_cause()
+    }
+
     /// Ends every [`Platform::wait`] on `word`.
     #[track_caller]
     pub(crate) fn wake_all(word: &Word<atomic::AtomicU32>) {
@@ -670,7 +728,7 @@ impl Loom {
         if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
             return;
         }
-        let value = newest(word).into();
+        let value = word.newest_value().into();
         execution::wake(word.address(), usize::MAX);
         word.step(Operation::WakeAll, here, false, value, value);
     }
@@ -682,7 +740,7 @@ impl Loom {
         execution::access(here);
         // Whoever sleeps is interrupted as whoever spins; and then looks again.
         execution::interrupt();
-        let value = newest(word);
+        let value = word.newest_value();
         if value != expected || execution::spurious() {
             word.step(
                 Operation::NoSleep,
@@ -707,7 +765,7 @@ impl Loom {
         if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
             return 0;
         }
-        let value = newest(word).into();
+        let value = word.newest_value().into();
         let woken = execution::wake(word.address(), most);
         let operation = match woken {
             0 => Operation::WakeNobody,
@@ -816,13 +874,4 @@ unsafe impl Platform for Loom {
     fn held_locks(cpu: usize) -> Option<&'static HeldLocks<Self>> {
         execution::held_locks().get(cpu)
     }
-}
-
-/// The newest value of a word, which a load need not see: a compare-and-swap
-/// that changes nothing, whether or not it succeeds.
-fn newest(word: &Word<atomic::AtomicU32>) -> u32 {
-    const UNLIKELY: u32 = 0x5bd1_e995;
-    word.atomic
-        .compare_exchange(UNLIKELY, UNLIKELY, Ordering::Relaxed, Ordering::Relaxed)
-        .unwrap_or_else(|value| value)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Verdict {
     /// In every execution within the bound.
     Holds,
-    /// In every execution explored, but not all with one preemption were.
+    /// In every execution explored, but some within the bounds were left out.
     Cut,
     /// In every schedule drawn at random.
     Passes,
@@ -47,6 +47,8 @@ pub struct PropertyResult {
     pub seconds: f64,
     /// Whether it holds.
     pub outcome: Verdict,
+    /// Of one that was cut, what was left out, a sentence each.
+    pub left_out: Vec<String>,
     /// How it fails, as a sentence; `None` if it holds.
     pub failure: Option<String>,
     /// The steps of the failing execution.
@@ -165,9 +167,8 @@ impl LockResult {
             .all(|property| property.outcome != Verdict::Cut)
     }
 
-    /// No promise broken or left unexplored, nothing in the source without
-    /// need.
-    pub fn is_proven(&self) -> bool {
-        self.holds() && self.is_complete() && self.survivors.is_empty()
+    /// No promise broken, nothing in the source without need.
+    pub fn is_kept(&self) -> bool {
+        self.holds() && self.survivors.is_empty()
     }
 }

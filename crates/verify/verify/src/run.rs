@@ -35,12 +35,7 @@ fn explored_apart(
 ) -> (Explored, Passed) {
     let Ended { answer, cpu } = isolated(work);
     let (explored, passed) = answer.unwrap_or_else(|crash: Crash| {
-        let explored = Explored {
-            outcome: Outcome::Fails(crash.failure),
-            preemptions,
-            executions: crash.executions,
-            took: cpu,
-        };
+        let explored = Explored::crashed(crash.failure, preemptions, crash.executions);
         (explored, Passed::default())
     });
     let explored = Explored {

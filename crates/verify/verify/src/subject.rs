@@ -53,6 +53,11 @@ pub trait Instance {
         None
     }
 
+    /// Of a program in the form of a lock ([`crate::litmus`]): how it has ended.
+    fn outcome(&self) -> u64 {
+        unimplemented!("no program")
+    }
+
     /// As [`TimedLock::lock_until`].
     unsafe fn lock_until(&self, _: &Context, _: u64) -> bool {
         unimplemented!("no timeout")

@@ -195,6 +195,7 @@ fn draw(name: &str, options: Options) -> PropertyResult {
         } else {
             Verdict::Passes
         },
+        left_out: Vec::new(),
         failure,
         trace: trace.unwrap_or_default(),
     }
@@ -221,6 +222,7 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
         executions: explored.executions,
         seconds: explored.took.as_secs_f64(),
         outcome,
+        left_out: explored.left_out,
         failure,
         trace: trace.unwrap_or_default(),
     }

@@ -16,6 +16,7 @@ fn lock(outcome: Verdict) -> LockResult {
         executions: 70,
         seconds: 0.5,
         outcome,
+        left_out: Vec::new(),
         failure: None,
         trace: Vec::new(),
     };

@@ -1,5 +1,6 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
+use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
 use locklab_verify::{Checker, Count, LEGEND, LockResult, SHOWN, Verdict, interleaving};
 use std::fmt::Write;
@@ -53,8 +54,19 @@ pub(super) fn table(locks: &[LockResult]) -> String {
     line(format_args!(
         "thr: threads. pre: most preemptions in a run. holds: in every run\n\
          within that bound. passes: in all random runs. cut: in those explored,\n\
-         which the limit ended before all with one preemption were done."
+         but some within the bound were left out."
     ));
+    for lock in locks {
+        for property in &lock.properties {
+            for left_out in &property.left_out {
+                let head = format!("\n{}, {}, left out:", lock.name, property.name);
+                line(format_args!(
+                    "{head}\n{}",
+                    wrapped("    ", left_out).trim_end()
+                ));
+            }
+        }
+    }
     if locks.iter().any(|lock| lock.mutants.is_some()) {
         let of = |count: Count| format!("{}/{}", count.killed, count.mutants);
         let tried = locks.iter().filter(|lock| lock.mutants.is_some());

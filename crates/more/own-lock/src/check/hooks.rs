@@ -8,12 +8,12 @@
 use super::part::{CONSUME, Part, order};
 use super::race::Access;
 use super::used::accesses;
-use super::waits::{has_changed, has_updated, relax, repeats};
+use super::waits::{comes_to, has_changed, has_read, has_updated, others_went_on, relax};
 use super::word::Word;
 use super::world::{thread, with};
 use crate::isolate;
 use crate::library::{
-    EXCHANGE, Hooks, VOLATILE, call_refused, found_wrong, low, no_futex_word, updated,
+    EXCHANGE, Frame, Hooks, VOLATILE, WEAK, call_refused, found_wrong, low, no_futex_word, updated,
 };
 use crate::memory::{compare_memory, memory, pieces, set_memory};
 use crate::repeat::Read;
@@ -50,12 +50,19 @@ pub(super) fn flush(site: usize) -> bool {
     true
 }
 
+/// Where the access comes from: to be asked before anything else is done.
+fn entered() -> Frame {
+    with(|world| world.library.entered())
+}
+
 pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) -> u64 {
+    let frame = entered();
     if !flush(site) {
-        accesses(address, size as usize);
+        accesses(address, size as usize, site);
         // SAFETY: `lab_init` of the lock in its place.
         return unsafe { memory(address, size) };
     }
+    comes_to(&frame, address, site);
     let me = thread();
     let mo = heads_a_dependency(mo, size == 8);
     let part = Part::at(address, size, site);
@@ -66,15 +73,13 @@ pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, si
         _ => part.headed_by(mo).load(order(mo)),
     };
     part.after(Access::ATOMIC_READ, began);
-    let read = Read {
+    has_read(Read {
         address,
         size: size as u8,
         value,
         order: mo,
         site,
-    };
-    with(|world| world.threads[me].at.has_read(read));
-    repeats(&part, site, value);
+    });
     value
 }
 
@@ -85,11 +90,13 @@ pub(super) extern "C-unwind" fn store(
     mo: c_int,
     site: usize,
 ) {
+    let frame = entered();
     if !flush(site) {
-        accesses(address, size as usize);
+        accesses(address, size as usize, site);
         // SAFETY: as `load`.
         return unsafe { set_memory(address, size, value) };
     }
+    comes_to(&frame, address, site);
     has_changed();
     let part = Part::at(address, size, site);
     let began = part.before(false);
@@ -105,9 +112,10 @@ pub(super) extern "C-unwind" fn update(
     mo: c_int,
     site: usize,
 ) -> u64 {
+    let frame = entered();
     let value = low(size, value);
     if !flush(site) {
-        accesses(address, size as usize);
+        accesses(address, size as usize, site);
         // SAFETY: as `load`.
         unsafe {
             let old = memory(address, size);
@@ -115,6 +123,7 @@ pub(super) extern "C-unwind" fn update(
             return old;
         }
     }
+    comes_to(&frame, address, site);
     let part = Part::at(address, size, site);
     let began = part.before(false);
     let mo = heads_a_dependency(mo, operation == EXCHANGE);
@@ -136,18 +145,32 @@ pub(super) extern "C-unwind" fn compare(
     failure: c_int,
     site: usize,
 ) -> u64 {
+    let frame = entered();
     let (expected, new) = (low(size, expected), low(size, new));
     if !flush(site) {
-        accesses(address, size as usize);
+        accesses(address, size as usize, site);
         // SAFETY: as `load`.
         return unsafe { compare_memory(address, size, expected, new) };
     }
+    comes_to(&frame, address, site);
     let part = Part::at(address, size, site);
-    let failure = match failure {
+    let weak = failure & WEAK != 0;
+    let failure = match failure & !WEAK {
         0 | 3 => Ordering::Relaxed,
         _ => Ordering::Acquire,
     };
     let began = part.before(false);
+    let would_succeed = part.of(part.newest()) == expected;
+    if weak && would_succeed && Loom::fails_without_cause() {
+        let value = part.fail_without_cause(failure);
+        part.after(Access::ATOMIC_READ, began);
+        // The next round may succeed.
+        has_changed();
+        if value == expected {
+            with(|world| world.library.fails_without_cause());
+        }
+        return value;
+    }
     fence_around(success, site);
     let old = part
         .headed_by(success)
@@ -209,12 +232,14 @@ pub(super) fn is_own(address: usize) -> bool {
 }
 
 pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint, site: usize) {
+    let frame = entered();
     if !flush(site) {
-        return accesses(address, bytes);
+        return accesses(address, bytes, site);
     }
     if is_own(address) {
         return;
     }
+    comes_to(&frame, address, site);
     let me = thread();
     let access = Access {
         plain: kind != VOLATILE,
@@ -232,15 +257,13 @@ pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint,
             _ => part.load(Ordering::Relaxed),
         };
         part.after(access, began);
-        let read = Read {
+        has_read(Read {
             address,
             size,
             value,
             order: 0,
             site,
-        };
-        with(|world| world.threads[me].at.has_read(read));
-        repeats(&part, site, value);
+        });
         seen.push((part, address, size, value));
     }
     for (part, address, size, value) in seen {
@@ -254,12 +277,14 @@ pub(super) extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint,
 }
 
 pub(super) extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint, site: usize) {
+    let frame = entered();
     if !flush(site) {
-        return accesses(address, bytes);
+        return accesses(address, bytes, site);
     }
     if is_own(address) {
         return;
     }
+    comes_to(&frame, address, site);
     has_changed();
     let me = thread();
     let access = Access {
@@ -321,7 +346,9 @@ pub(super) extern "C-unwind" fn futex_wait(address: usize, expected: c_uint, sit
     let Word::Whole(word) = part.word() else {
         unreachable!("looked at by `futex`");
     };
-    if Loom::sleep(word, expected) { 0 } else { -1 }
+    let slept = Loom::sleep(word, expected);
+    others_went_on();
+    if slept { 0 } else { -1 }
 }
 
 pub(super) extern "C-unwind" fn futex_wake(address: usize, most: c_uint, site: usize) -> c_uint {

@@ -12,6 +12,7 @@
 //!
 //! It must never run outside a model: its state belongs to one execution.
 
+mod bounds;
 mod hooks;
 mod part;
 mod race;
@@ -85,6 +86,25 @@ pub(crate) fn promises(
             })
         })
         .collect()
+}
+
+/// The file as a program of so many threads ([`locklab_verify::litmus`]).
+pub(crate) fn litmus(
+    library: PathBuf,
+    facts: Facts,
+    rules: Rules,
+    threads: usize,
+    kept: impl Send + Sync + 'static,
+) -> Property {
+    let program: Arc<dyn Subject> = Arc::new(Checked {
+        facts: facts.clone(),
+    });
+    locklab_verify::litmus(&program, threads)
+        .of_operations()
+        .after(move || {
+            let _ = &kept;
+            World::begin(&library, &facts, rules, HOOKS);
+        })
 }
 
 /// The lock in the form that the models take.
@@ -257,6 +277,13 @@ impl Instance for CheckedLock {
         let ask = with(|world| world.library.is_locked)?;
         // SAFETY: the lock in its place.
         Some(self.run(|_| unsafe { ask(self.address as *const _) } != 0))
+    }
+
+    fn outcome(&self) -> u64 {
+        let ask = with(|world| world.library.is_locked);
+        let ask = ask.expect("a program says how it has ended");
+        // SAFETY: the lock in its place.
+        self.run(|_| unsafe { ask(self.address as *const _) }) as u64
     }
 
     unsafe fn read(&self, context: &Context) {

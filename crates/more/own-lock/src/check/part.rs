@@ -5,6 +5,7 @@
 //! read-modify-write of the whole, or the operation of [`LockWord`] for it. It
 //! must leave memory with the newest value of the word.
 
+use super::bounds;
 use super::race::{self, Access};
 use super::word::Word;
 use super::world::{thread, with};
@@ -44,6 +45,7 @@ impl Part {
     /// The part at an address; begins the model again if the access does not
     /// fit the known words.
     pub(super) fn at(address: usize, size: c_uint, site: usize) -> Self {
+        bounds::check(address, size as usize, site);
         let (found, place) = with(|world| {
             let place = world.place(site);
             let known = !world.accesses.insert((address, size as u8));
@@ -100,9 +102,12 @@ impl Part {
         }
     }
 
+    pub(super) fn address(&self) -> usize {
+        self.first + (self.shift / 8) as usize
+    }
+
     fn memory(&self) -> (usize, usize) {
-        let address = self.first + (self.shift / 8) as usize;
-        (address, self.size as usize)
+        (self.address(), self.size as usize)
     }
 
     /// The same part, for an access of this memory order.
@@ -148,6 +153,12 @@ impl Part {
     pub(super) fn load(&self, order: Ordering) -> u64 {
         self.place.set_caller();
         self.of(self.word().load(order))
+    }
+
+    /// A compare-and-swap that would succeed does not.
+    pub(super) fn fail_without_cause(&self, order: Ordering) -> u64 {
+        self.place.set_caller();
+        self.of(self.word().fail_without_cause(order))
     }
 
     pub(super) fn store(&self, value: u64, order: Ordering) {

@@ -8,6 +8,7 @@
 //! equal, it begins after 65,535. So a file says nothing of its counters, and no
 //! state is guessed that equal steps have not led to.
 
+use super::bounds;
 use super::world::{Watch, make_words, with};
 use crate::isolate;
 use crate::library::{Library, low};
@@ -36,8 +37,11 @@ const MOST_ACCESSES: u32 = 1_000_000;
 /// What memory holds after so many uses.
 struct Used(Vec<(usize, Vec<u8>)>);
 
-/// The code accesses memory, or pauses.
-pub(super) fn accesses(address: usize, bytes: usize) {
+/// The code accesses memory here, or pauses.
+pub(super) fn accesses(address: usize, bytes: usize, site: usize) {
+    if bytes > 0 {
+        bounds::check(address, bytes, site);
+    }
     let waits = with(|world| {
         let watch = world.watch.as_mut()?;
         if watch.ranges.iter().any(|range| range.contains(&address)) {

@@ -1,26 +1,21 @@
 //! Detection of waiting loops in the lock's code.
 //!
-//! A loop that repeats ([`crate::repeat`]) waits as `spin` does, and is pruned
-//! likewise; so is a loop without a pause from its third round on; a loop that
-//! counts is pruned after two rounds. A loop that changes something must never
-//! be taken for a wait.
+//! A loop has come round where it pauses, and where it makes an access again that it
+//! has made since. If the round repeats ([`crate::repeat`]) it waits as `spin` does, and
+//! is pruned likewise. If it writes, or counts, it is no wait: its rounds are
+//! explored as far as is set ([`locklab_verify::round_ends`]), and what is left out is
+//! said. A round that the next could differ from must never be taken for a wait.
 
 use super::hooks::flush;
 use super::part::{Part, order};
 use super::used::accesses;
-use super::world::{thread, with};
+use super::world::{Round, thread, with};
+use crate::library::{Frame, low};
 use crate::repeat::Read;
-use locklab_locks::platform::Platform;
-use locklab_verify::Loom;
+use locklab_verify::{Loom, Onward, Rounding, may_end_otherwise, round_ends, stretch_ends};
 
-/// This many repetitions of the same accesses with the same result are a loop
-/// without a pause.
-pub(super) const REPEATED: u32 = 3;
-
-/// The number of pauses of a counting loop that are explored before it is
-/// pruned: a file can make its bounds as small as that where `LOCKLAB_CHECKER`
-/// is defined.
-pub(super) const COUNTED: u32 = 2;
+/// Accesses since a loop last came round of which it is known that they are made again.
+const MOST_PASSED: usize = 256;
 
 /// Notes that this thread has changed something, so that its earlier accesses
 /// are not part of a loop that repeats.
@@ -30,8 +25,38 @@ pub(super) fn has_changed() {
         let thread = &mut world.threads[me];
         thread.at.forget();
         thread.handed = None;
-        thread.counted = 0;
-        thread.repeated.clear();
+        thread.wrote = true;
+        thread.has_ended_loop();
+    });
+}
+
+/// What ended a sleep, or kept the thread from it, is what others did: so the rounds of
+/// its loop are as few as that.
+pub(super) fn others_went_on() {
+    let me = thread();
+    with(|world| {
+        let thread = &mut world.threads[me];
+        thread.rounds.clear();
+        thread.passed.clear();
+    });
+}
+
+/// Notes a read.
+pub(super) fn has_read(read: Read) {
+    let me = thread();
+    with(|world| {
+        let thread = &mut world.threads[me];
+        thread.at.has_read(read);
+        let read = (read.site, read.address, read.value);
+        let before = &thread.reads[1];
+        if before
+            .iter()
+            .any(|(site, address, _)| (*site, *address) == (read.0, read.1))
+            && !before.contains(&read)
+        {
+            thread.has_ended_loop();
+        }
+        thread.reads[0].push(read);
     });
 }
 
@@ -42,78 +67,84 @@ pub(super) fn has_updated(part: &Part, site: usize, (old, new): (u64, u64)) {
         return has_changed();
     }
     let me = thread();
-    let read = Read {
-        address: part.first + (part.shift / 8) as usize,
+    with(|world| world.threads[me].handed = None);
+    has_read(Read {
+        address: part.address(),
         size: part.size as u8,
-        value: old,
+        value: low(part.size, old),
         // The access of the wait orders nothing: it is made again afterwards.
         order: 0,
         site,
-    };
-    with(|world| {
-        let thread = &mut world.threads[me];
-        thread.handed = None;
-        thread.at.has_read(read);
     });
-    repeats(part, site, old);
 }
 
-/// Notes an access. A loop that repeats the same accesses, with the
-/// same results, and changes nothing is a wait, although it does not pause.
-pub(super) fn repeats(part: &Part, site: usize, value: u64) {
+/// The code is about to make this access: a loop without a pause comes round where it
+/// has made the same since it last did.
+pub(super) fn comes_to(frame: &Frame, address: usize, site: usize) {
     let me = thread();
-    let often = with(|world| {
-        let repeated = &mut world.threads[me].repeated;
-        let known = repeated
-            .iter_mut()
-            .find(|(at, word, ..)| (*at, *word) == (site, part.first));
-        match known {
-            Some((_, _, before, often)) if *before == value => {
-                *often += 1;
-                *often
-            }
-            Some((_, _, before, often)) => {
-                (*before, *often) = (value, 1);
-                1
-            }
-            None => {
-                repeated.push((site, part.first, value, 1));
-                1
+    let (again, new) = with(|world| {
+        let thread = &mut world.threads[me];
+        if let Some((place, true)) = thread.counting {
+            thread.counting = None;
+            let new = world.unlike.insert(place);
+            if new && world.went_on.contains(&place) {
+                may_end_otherwise(place);
             }
         }
+        let thread = &mut world.threads[me];
+        thread.accesses += 1;
+        let access = (site, address, frame.stack);
+        let again = thread.passed.contains(&access);
+        if again || thread.passed.len() == MOST_PASSED {
+            thread.passed.clear();
+        }
+        thread.passed.push(access);
+        let new = !thread.sites.contains(&site);
+        if new {
+            thread.sites.push(site);
+        }
+        (again, new)
     });
-    if often >= REPEATED {
-        Loom::repeats(part.place);
+    if new {
+        stretch_ends();
+    }
+    if again {
+        comes_round(frame, site);
     }
 }
 
-pub(super) extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
+pub(super) extern "C-unwind" fn relax(frame: *const u8, bytes: usize, site: usize) {
     if !flush(site) {
-        return accesses(0, 0);
+        return accesses(0, 0, site);
     }
     let me = thread();
-    let (round, place, counted) = with(|world| {
+    with(|world| world.threads[me].passed.clear());
+    comes_round(&Frame::pushed(frame, bytes), site);
+}
+
+/// A loop has come round to this place, in the state of this frame.
+fn comes_round(frame: &Frame, site: usize) {
+    let me = thread();
+    let (round, place, went) = with(|world| {
         let place = world.place(site);
         let thread = &mut world.threads[me];
-        thread.repeated.clear();
-        let bytes = thread.at.entry.saturating_sub(frame as usize);
-        if frame.is_null() || bytes == 0 {
-            return (None, place, u32::MAX);
+        // SAFETY: the live part of this thread's stack, up to the lock's entry.
+        let state = unsafe { frame.state(thread.at.entry) };
+        let went = thread.goes_round(site, &state);
+        let round = match state.is_empty() {
+            true => None,
+            false => thread.at.pause(&state),
+        };
+        if round.is_some() {
+            // What others do ends it.
+            thread.rounds.clear();
         }
-        // SAFETY: the live part of this thread's stack, up to the lock's
-        // entry.
-        let round = thread
-            .at
-            .pause(unsafe { std::slice::from_raw_parts(frame, bytes) });
-        match round {
-            Some(_) => thread.counted = 0,
-            None => thread.counted += 1,
-        }
-        (round, place, thread.counted)
+        (round, place, went)
     });
     match round.as_ref().map(|round| &*round.words) {
         // It waits for another value of the one word, as a spin does.
         Some([word]) => {
+            stretch_ends();
             let part = Part::at(word.address, word.size.into(), word.site).headed_by(word.order);
             // It has already made a fruitless read.
             Loom::repeats(part.place);
@@ -123,12 +154,29 @@ pub(super) extern "C-unwind" fn relax(frame: *const u8, _: usize, site: usize) {
                 .wait(order(word.order), |whole| part.of(whole) != word.value));
             with(|world| world.threads[me].handed = Some((word.address, word.size, value)));
         }
-        Some(_) => Loom::repeats(place),
-        // This is a loop that tries something each time, or counts.
-        None if counted > COUNTED => {
-            place.set_caller();
-            Loom::relax();
+        Some(_) => {
+            stretch_ends();
+            Loom::repeats(place);
         }
-        None => {}
+        None => {
+            let Some(Round {
+                number, rounding, ..
+            }) = went
+            else {
+                return;
+            };
+            if rounding == Rounding::Counts {
+                with(|world| world.threads[me].counting = Some((place, false)));
+            }
+            if round_ends(place, number, rounding) == Onward::Alike {
+                let unlike = with(|world| {
+                    world.went_on.insert(place);
+                    world.unlike.contains(&place)
+                });
+                if unlike {
+                    may_end_otherwise(place);
+                }
+            }
+        }
     }
 }

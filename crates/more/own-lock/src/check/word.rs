@@ -60,6 +60,14 @@ impl Word {
         })
     }
 
+    /// A compare-and-swap that would succeed does not.
+    pub(super) fn fail_without_cause(&self, order: Ordering) -> u64 {
+        any!(self, |w: T| {
+            let value: T = w.fail_without_cause(order);
+            value as u64
+        })
+    }
+
     pub(super) fn store(&self, value: u64, order: Ordering) {
         any!(self, |w: T| w.store(value as T, order));
     }

@@ -13,8 +13,9 @@ use crate::library::{Hooks, Library, Sites};
 use crate::memory::memory;
 use crate::repeat::Loop;
 use locklab_locks::platform::Platform;
-use locklab_verify::{Loom, MAX_THREADS, Place};
+use locklab_verify::{Loom, MAX_THREADS, Place, Rounding};
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::take;
 use std::ops::Range;
 use std::path::Path;
@@ -47,11 +48,86 @@ pub(super) struct Thread {
     /// Plain reads that saw an older value, which stays in memory until the
     /// next access: the address, and the newest value.
     pub(super) older: Vec<(usize, u8, u64)>,
-    /// Accesses since it last changed anything or paused, in a loop that does
-    /// not pause: the site, the address, the result, and how often.
-    pub(super) repeated: Vec<(usize, usize, u64, u32)>,
-    /// Number of pauses of a loop that counts.
-    pub(super) counted: u32,
+    /// Accesses since a loop last came round: the site, the address, and the stack.
+    pub(super) passed: Vec<(usize, usize, usize)>,
+    /// Number of accesses, and after how many a loop last came round.
+    pub(super) accesses: u64,
+    pub(super) came_round: u64,
+    /// The sites of this call's accesses.
+    pub(super) sites: Vec<usize>,
+    /// Where loops came round that are no waits.
+    pub(super) rounds: Vec<Round>,
+    /// Whether it has written since a loop last came round.
+    pub(super) wrote: bool,
+    /// The reads since a loop last came round, and those of the round before.
+    pub(super) reads: [Vec<(usize, usize, u64)>; 2],
+    /// A loop that counts, and whether the access was made that ends it.
+    pub(super) counting: Option<(Place, bool)>,
+}
+
+/// Where a loop came round that is no wait.
+#[derive(Clone, Copy)]
+pub(super) struct Round {
+    site: usize,
+    /// How often it has.
+    pub(super) number: u32,
+    /// A hash of the state in which it last did.
+    state: u64,
+    /// What it did in the last round.
+    pub(super) rounding: Rounding,
+}
+
+impl Thread {
+    /// An access was made that no round of the loop had before.
+    pub(super) fn has_ended_loop(&mut self) {
+        if let Some((_, ended)) = &mut self.counting {
+            *ended = true;
+        }
+    }
+
+    /// A loop comes round here, in this state. `None` if it has accessed nothing since
+    /// it last did, or has seen what others did meanwhile and has written nothing: it
+    /// goes on as often as they do that.
+    pub(super) fn goes_round(&mut self, site: usize, state: &[u8]) -> Option<Round> {
+        if self.came_round == self.accesses {
+            return None;
+        }
+        self.came_round = self.accesses;
+        let wrote = take(&mut self.wrote);
+        let [reads, before] = &self.reads;
+        let other = |read: &(usize, usize, u64), known: &[(usize, usize, u64)]| {
+            let same = |known: &&(usize, usize, u64)| known.1 == read.1;
+            known.iter().filter(same).any(|known| known.2 != read.2)
+        };
+        let saw_others = reads
+            .iter()
+            .any(|read| other(read, reads) || other(read, before));
+        self.reads.swap(0, 1);
+        self.reads[0].clear();
+        if saw_others && !wrote {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
+        let state = hasher.finish();
+        let Some(round) = self.rounds.iter_mut().find(|round| round.site == site) else {
+            let round = Round {
+                site,
+                number: 1,
+                state,
+                rounding: Rounding::Writes,
+            };
+            self.rounds.push(round);
+            return Some(round);
+        };
+        round.number += 1;
+        round.rounding = match wrote || round.state == state {
+            true => Rounding::Writes,
+            false => Rounding::Counts,
+        };
+        round.state = state;
+        Some(*round)
+    }
 }
 
 /// The state of a child process that explores one property of a library.
@@ -81,6 +157,11 @@ pub(super) struct World {
     pub(super) last_cpus: bool,
     /// What is noted of those uses.
     pub(super) watch: Option<Watch>,
+    /// Loops that count, after whose end the code makes another access: what it does may
+    /// depend on the round. Otherwise nothing is left of the count where the call ends.
+    pub(super) unlike: BTreeSet<Place>,
+    /// Loops that count whose further rounds were not explored.
+    pub(super) went_on: BTreeSet<Place>,
     /// The memory of a lock after them.
     pub(super) used: Option<Vec<(usize, Vec<u8>)>>,
 }
@@ -158,6 +239,8 @@ impl World {
                 quiet: false,
                 last_cpus: false,
                 watch: None,
+                unlike: BTreeSet::new(),
+                went_on: BTreeSet::new(),
                 used: None,
             });
             WORLD.store(Box::into_raw(world), Ordering::Relaxed);

@@ -46,6 +46,10 @@ pub(crate) struct Setting {
     pub(crate) last_names: bool,
     /// For how many CPUs the table of visible readers has an entry.
     pub(crate) visible_readers: usize,
+    /// Whether two reads of a word are explored in either order: loom remembers the last
+    /// access of a word only, so what it does if a read comes after a later write is lost
+    /// where another thread reads in between.
+    pub(crate) reads_conflict: bool,
     /// Whether each execution draws what it does, and which world it finds.
     pub(crate) drawn: Option<Drawn>,
 }
@@ -75,6 +79,7 @@ impl Default for Setting {
             last_cpus: false,
             last_names: false,
             visible_readers: MAX_THREADS,
+            reads_conflict: false,
             drawn: None,
         }
     }

@@ -112,6 +112,7 @@ impl Property {
     /// change: it waits by loops of its own code.
     pub fn of_operations(mut self) -> Self {
         self.loops_are_code = true;
+        self.setting.reads_conflict = true;
         self
     }
 

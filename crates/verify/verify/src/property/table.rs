@@ -84,20 +84,22 @@ impl Table {
     /// Enters the critical section alone.
     #[track_caller]
     pub(super) fn enter(&self) {
-        // SAFETY: this is what is being checked; loom reports a race before
-        // the access is made.
-        self.data.with_mut(|data| unsafe { *data += 1 });
-        self.entered.borrow_mut().push(execution::cpu());
-        execution::remark(Operation::Enter);
+        execution::remark(Operation::Enter, || {
+            // SAFETY: this is what is being checked; loom reports a race before
+            // the access is made.
+            self.data.with_mut(|data| unsafe { *data += 1 });
+            self.entered.borrow_mut().push(execution::cpu());
+        });
     }
 
     /// Inside, where others may read too.
     #[track_caller]
     pub(super) fn enter_reading(&self) {
-        // SAFETY: this is what is being checked.
-        self.data.with(|data| unsafe { *data });
-        self.read.borrow_mut().push(self.entered.borrow().len());
-        execution::remark(Operation::Read);
+        execution::remark(Operation::Read, || {
+            // SAFETY: this is what is being checked.
+            self.data.with(|data| unsafe { *data });
+            self.read.borrow_mut().push(self.entered.borrow().len());
+        });
     }
 
     /// Who was inside, in order.

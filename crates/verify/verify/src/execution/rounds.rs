@@ -1,0 +1,181 @@
+//! Loops that are no waits, for they count or write each time round: how far they are
+//! followed, and what is left out.
+//!
+//! Such a loop may end by itself (a bounded retry), or by what it writes (a counter
+//! that wraps around), so its rounds differ. A wait has none of that, and is pruned by
+//! the platform. Must never leave anything out unsaid.
+
+use super::setting::MAX_THREADS;
+use crate::journal::Place;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// How far such loops are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rounds {
+    /// For [`FEW`] rounds, after which the others have their turn.
+    #[default]
+    Few,
+    /// To their end, or for [`MANY`] rounds, with no other thread in between.
+    AtOnce,
+    /// The same, with all that others may do between any two rounds.
+    Each,
+}
+
+/// Rounds that are explored in any case.
+pub(crate) const FEW: u32 = 2;
+
+/// Rounds after which a loop goes on in turn with the others: more than the values of
+/// a byte.
+pub(crate) const MANY: u32 = 300;
+
+/// Turns of every thread, without an operation that ends, after which none will.
+const LIVELOCK: u32 = 100;
+
+/// Loops whose further rounds were left out: in how many executions.
+pub(crate) type Beyond = BTreeMap<Place, u64>;
+
+/// The state of one exploration, and of its execution.
+#[derive(Default)]
+pub(super) struct Going {
+    rounds: Cell<Rounds>,
+    beyond: RefCell<Beyond>,
+    /// Whether loops have further rounds that all end as the explored ones do.
+    alike: Cell<bool>,
+    /// Whether a thread goes on with no other in between.
+    alone: [Cell<bool>; MAX_THREADS],
+    /// Turns of each thread since an operation of a model last ended; `None`: it counts.
+    turns: [Cell<Option<u32>>; MAX_THREADS],
+    /// Where a loop of this execution has gone round last.
+    last: Cell<Option<Place>>,
+}
+
+impl Going {
+    pub(super) fn begin(&self) {
+        self.alone.iter().for_each(|alone| alone.set(false));
+        self.progress();
+        self.last.set(None);
+    }
+
+    /// An operation has ended.
+    pub(super) fn progress(&self) {
+        self.turns.iter().for_each(|turns| turns.set(Some(0)));
+    }
+
+    /// This thread has a turn, in vain.
+    pub(super) fn turn(&self, cpu: usize) {
+        self.turns[cpu].set(self.turns[cpu].get().map(|turns| turns + 1));
+    }
+
+    /// Whether these threads go round for ever, in turn, with what they write each time
+    /// taken back.
+    pub(super) fn is_livelock(&self, mut takes_part: impl FnMut(usize) -> bool) -> bool {
+        let for_ever = |turns: Option<u32>| turns.is_some_and(|turns| turns >= LIVELOCK);
+        self.last.get().is_some()
+            && (0..MAX_THREADS).all(|cpu| !takes_part(cpu) || for_ever(self.turns[cpu].get()))
+    }
+
+    /// From the next execution on, loops are followed so far.
+    pub(super) fn follow(&self, rounds: Rounds) {
+        self.rounds.set(rounds);
+        self.beyond.borrow_mut().clear();
+        self.alike.set(false);
+    }
+
+    pub(super) fn rounds(&self) -> Rounds {
+        self.rounds.get()
+    }
+
+    /// What was left out since then.
+    pub(super) fn take_beyond(&self) -> Beyond {
+        self.beyond.take()
+    }
+
+    /// Whether since then a loop went on of which it is only known how its rounds end if
+    /// another thread ends them.
+    pub(super) fn take_alike(&self) -> bool {
+        self.alike.take()
+    }
+
+    /// Rounds of the loop here are left out.
+    pub(super) fn leave_out(&self, here: Place) {
+        *self.beyond.borrow_mut().entry(here).or_default() += 1;
+    }
+
+    /// Where a loop of this execution that is no wait has gone round last.
+    pub(super) fn last(&self) -> Option<Place> {
+        self.last.get()
+    }
+
+    pub(super) fn is_alone(&self, cpu: usize) -> bool {
+        self.alone[cpu].get()
+    }
+
+    /// Sets whether a thread goes on with no other in between; returns whether it did.
+    pub(super) fn set_alone(&self, cpu: usize, alone: bool) -> bool {
+        self.alone[cpu].replace(alone)
+    }
+
+    /// A round of a thread's loop ends; `left` says that what follows is not explored.
+    pub(super) fn round_ends(
+        &self,
+        (cpu, here): (usize, Place),
+        round: u32,
+        rounding: Rounding,
+        left: bool,
+    ) -> Next {
+        self.last.set(Some(here));
+        if rounding == Rounding::Counts {
+            self.turns[cpu].set(None);
+        }
+        let few = self.rounds.get() == Rounds::Few;
+        match round {
+            ..=FEW => Next::Explore,
+            _ if left => Next::TakeTurn,
+            _ if !few && round <= MANY => match self.rounds.get() {
+                Rounds::AtOnce => Next::GoAlone,
+                _ => Next::Explore,
+            },
+            _ if rounding == Rounding::Counts && round <= MANY => {
+                self.alike.set(true);
+                Next::Prune(Onward::Alike)
+            }
+            _ => {
+                self.leave_out(here);
+                Next::Prune(Onward::LeftOut)
+            }
+        }
+    }
+}
+
+/// What follows the end of a round.
+pub(super) enum Next {
+    Explore,
+    /// The same, with no other thread in between.
+    GoAlone,
+    /// The others have their turn.
+    TakeTurn,
+    /// The same, and no further branches are explored.
+    Prune(Onward),
+}
+
+/// What a loop does each time round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// It writes.
+    Writes,
+    /// It reads the same in another state, as a counter.
+    Counts,
+}
+
+/// What becomes of a loop after a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// Its next round is explored.
+    Explored,
+    /// It goes on, and further rounds are not explored. The caller calls
+    /// [`may_end_otherwise`] if one of them may end in another way than the explored ones.
+    Alike,
+    /// They are not, and that was noted.
+    LeftOut,
+}
