@@ -609,8 +609,8 @@ pub fn asks_for_number() {
     }
 }
 
-/// Notes an operation. It is progress unless it reads what its thread has read there
-/// since anything was last written.
+/// Notes an operation. It is progress unless, in a model of an own lock, it reads what its
+/// thread has read there since anything was last written.
 pub(crate) fn step(entry: Entry) {
     note(&entry);
     Journal::current().push(entry);
@@ -636,7 +636,9 @@ fn note(entry: &Entry) {
                 ..
             } = *entry;
             let read = (cpu, line, column, operation, word, old, new);
-            if changes || r.known.borrow_mut().insert(read) {
+            // What a lock of the catalogue reads beside words, as the clock, may change.
+            let of_own = r.setting.get().reads_conflict;
+            if changes || !of_own || r.known.borrow_mut().insert(read) {
                 for reads in &r.fruitless_reads {
                     reads.set(reads.get().map(|_| 0));
                 }
