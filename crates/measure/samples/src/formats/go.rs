@@ -32,8 +32,11 @@ pub(super) fn of_json_lines(text: &str) -> Option<String> {
     Some(packages.into_values().map(|text| text + "\n").collect())
 }
 
-/// Returns the name of a result, its iterations, and its figures with their units.
-fn result(line: &str) -> Option<(&str, f64, Vec<(f64, &str)>)> {
+/// A figure with its unit, such as 12.5 and "ns/op".
+type Figure<'a> = (f64, &'a str);
+
+/// Returns the name of a result, its iterations, and its figures.
+fn result(line: &str) -> Option<(&str, f64, Vec<Figure<'_>>)> {
     let mut words = line.split_whitespace();
     let name = words.next().filter(|name| name.starts_with("Benchmark"))?;
     let iterations: u64 = words.next()?.parse().ok()?;
@@ -43,7 +46,7 @@ fn result(line: &str) -> Option<(&str, f64, Vec<(f64, &str)>)> {
         (figure, 2) => Some((figure, two[1])),
         _ => None,
     });
-    let figures: Vec<(f64, &str)> = figures.collect();
+    let figures: Vec<Figure> = figures.collect();
     (!figures.is_empty()).then_some((name, iterations as f64, figures))
 }
 
