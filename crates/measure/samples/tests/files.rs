@@ -322,16 +322,11 @@ fn runs_that_were_taken_in_turn_are_pairs() {
     assert!(document.data["workloads"][0]["metrics"][0]["samples"]["pairs"] == 20);
     assert!(!notes(&found).contains("Drift was not controlled"));
     // One after the other they are none, whoever measured them.
-    let late = of(1.05, 1)
-        .replace("a,", "a,")
+    let late: Vec<String> = of(1.05, 1)
         .lines()
-        .map(str::to_owned)
-        .collect::<Vec<_>>();
-    let late: Vec<String> = late
-        .iter()
         .map(|line| match line.rsplit_once(',') {
             Some((row, at)) if at != "at" => format!("{row},{}", at.parse::<u32>().unwrap() + 100),
-            _ => line.clone(),
+            _ => line.to_owned(),
         })
         .collect();
     let found = judged(&of(1.0, 0), &late.join("\n"));
