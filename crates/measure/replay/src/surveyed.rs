@@ -55,7 +55,8 @@ pub struct SurveyedLock {
     pub address: u64,
     /// Says what it is that the C library has to keep.
     pub kind: LockKind,
-    /// Holds the place in [`Survey::sites`] of the call that acquired it most often.
+    /// Holds the place, among the sites of the survey, of the call that acquired it
+    /// most often.
     pub site: Option<usize>,
     /// Holds what was counted.
     pub tally: Tally,

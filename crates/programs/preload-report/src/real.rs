@@ -14,7 +14,7 @@ pub struct Real<F> {
 }
 
 impl<F: Copy> Real<F> {
-    /// Names the function, whose type is `F`; [`real!`](crate::real) states both.
+    /// Names the function, whose type is `F`; [`real!`](macro@crate::real) states both.
     #[must_use]
     pub const fn new(name: &'static CStr) -> Self {
         Self {

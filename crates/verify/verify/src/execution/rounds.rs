@@ -174,7 +174,7 @@ pub enum Onward {
     /// Its next round is explored.
     Explored,
     /// It goes on, and further rounds are not explored. The caller calls
-    /// [`may_end_otherwise`] if one of them may end in another way than the explored ones.
+    /// [`may_end_otherwise`](super::may_end_otherwise) if one of them may end in another way than the explored ones.
     Alike,
     /// They are not, and that was noted.
     LeftOut,
