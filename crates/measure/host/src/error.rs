@@ -1,8 +1,8 @@
 //! Failures of every crate and command: one sentence with the next step, and
 //! an exit code.
 //!
-//! 0 done; 1 failed; 2 bad arguments; 3 a regression was found and
-//! `--fail-on worse` was given; 130 interrupted.
+//! 0 done; 1 failed; 2 bad arguments; a verdict that `--fail-on` names: 3 worse,
+//! 4 unclear, 5 invalid, 6 incomplete; 130 interrupted.
 //!
 //! One type, because nothing decides by what a sentence says: a caller hands it
 //! on, adds the path of a file, or ends the process. Where a program must tell
