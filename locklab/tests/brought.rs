@@ -80,8 +80,8 @@ fn a_lock_in_rust_goes_through_three_worlds() {
     ] {
         assert_eq!(locklab(command), ExitCode::SUCCESS, "{command:?}");
     }
-    // So few executions end some promises early, which the exit code says;
-    // what broke, and what broke nothing, is in the files.
+    // So few executions cut some promises, which is no failure; what broke, and
+    // what broke nothing, is in the files.
     let (trace, bugs) = (folder.path().join("trace"), folder.path().join("bugs"));
     let code = locklab(&[
         "verify",
@@ -94,7 +94,7 @@ fn a_lock_in_rust_goes_through_three_worlds() {
         "--bugs",
         bugs.to_str().unwrap(),
     ]);
-    assert_eq!(code, ExitCode::FAILURE);
+    assert_eq!(code, ExitCode::SUCCESS);
     let trace = std::fs::read_to_string(trace).unwrap();
     assert_eq!(trace, "no promise is broken\n");
     let bugs = std::fs::read_to_string(bugs).unwrap();

@@ -126,7 +126,7 @@ fn a_profile_counts_each_acquisition_at_its_place() {
         .assert()
         .success()
         .stdout("output\n")
-        .stderr(contains("#1 hot program.c:8 (program)").and(contains(" 20000 ")));
+        .stderr(contains("#1 hot program.c:8 (program)").and(contains(" 20.0k ")));
     for lock in ["mcs", "anderson", "clh"] {
         let output = locklab()
             .args(["run", "--lock", lock, "--profile", "--json", "--"])

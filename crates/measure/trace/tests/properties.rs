@@ -274,10 +274,13 @@ fn what_is_no_recording_is_said_in_a_sentence() {
     assert_eq!(fault(&file[..FIRST - 1]), Fault::Short);
     let mut other = file;
     other[8] = VERSION as u8 + 1;
+    let (next, today) = (VERSION + 1, VERSION);
     assert_eq!(
         fault(&other).to_string(),
-        "it is a recording of format 5, and this locklab reads format 4: record again, or use \
-         the locklab that recorded it"
+        format!(
+            "it is a recording of format {next}, and this locklab reads format {today}: record \
+             again, or use the locklab that recorded it"
+        )
     );
 }
 

@@ -262,13 +262,20 @@ impl Library {
         let variables = file.symbols().filter(|symbol| {
             symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0
         });
-        let objects = variables.filter_map(|variable| {
+        let objects = variables.map(|variable| {
             let start = base + variable.address() as usize;
             let name = variable.name().unwrap_or("static data").to_owned();
-            let ours = name.starts_with("locklab_");
-            (!ours).then(|| (name, start..start + variable.size() as usize))
+            (name, start..start + variable.size() as usize)
         });
-        let mut objects: Vec<(String, Range<usize>)> = objects.collect();
+        // A section that the file names by its limits is accessed as a whole, with what
+        // lies between its variables: the kernel's data of each CPU are copied so.
+        let sections = file.symbols().filter_map(|first| {
+            let name = first.name().ok()?.strip_prefix("__start_")?;
+            let last = symbol(&format!("__stop_{name}"))?;
+            let memory = base + first.address() as usize..base + last;
+            first.is_definition().then(|| (name.to_owned(), memory))
+        });
+        let mut objects: Vec<(String, Range<usize>)> = objects.chain(sections).collect();
         objects.sort_by_key(|(_, memory)| memory.start);
         let objects = Arc::new(objects);
         let unlock = needed("lab_unlock")?;

@@ -370,7 +370,7 @@ fn bad_input_is_said_in_a_sentence() {
         &[alone.to_str().unwrap(), "nothing"],
     ));
     assert!(
-        text.contains("No pthread lock was taken; locks that a language"),
+        text.contains("No pthread mutex or rwlock was taken"),
         "{text}"
     );
     let missing = recording(folder.path(), &["/no/such/program"]);

@@ -834,7 +834,11 @@ pub fn stretch_ends() {
 /// would succeed: both are explored.
 pub(crate) fn fails_without_cause() -> bool {
     if setting().drawn.is_some() {
-        return chance(4);
+        let fails = RECORD.with(|r| r.weak.may_fail(cpu())) && chance(4);
+        if fails {
+            RECORD.with(|r| r.weak.has_failed(cpu()));
+        }
+        return fails;
     }
     if RECORD.with(|r| r.quiet.get()) {
         return false;

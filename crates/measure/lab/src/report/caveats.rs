@@ -231,6 +231,14 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
         .collect()
 }
 
+/// Makes a sentence that begins with "In" or "Of" a part of another one.
+pub(super) fn in_a_sentence(text: &str) -> String {
+    match text.starts_with("In ") || text.starts_with("Of ") {
+        true => text[..1].to_lowercase() + &text[1..],
+        false => text.to_owned(),
+    }
+}
+
 /// The text with a capital first letter.
 pub(super) fn sentence_case(text: &str) -> String {
     let mut chars = text.chars();

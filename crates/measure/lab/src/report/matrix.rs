@@ -142,8 +142,10 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
             by_placement.push(format!("{of}, {}", placed::counts(&cells)));
         } else {
             let words = words.join(", ");
-            let sentence = found.sentence.replacen("In ", "in ", 1);
-            sentences.push(caveats::sentence_case(&format!("{words}: {sentence}")));
+            sentences.push(caveats::sentence_case(&format!(
+                "{words}: {}",
+                caveats::in_a_sentence(&found.sentence)
+            )));
         }
         let named = |(word, at): (String, String)| (format!("{word}, {of}"), at);
         places.extend(found.places.into_iter().map(named));

@@ -100,7 +100,10 @@ impl World {
         if !self.library.data.contains(&address) || self.library.objects.is_empty() {
             return None;
         }
-        let objects = self.library.objects.iter().map(|(name, memory)| Object {
+        // The file does not know the variables of Locklab's own headers.
+        let theirs = |(name, _): &&(String, Range<usize>)| !name.starts_with("locklab_");
+        let theirs = self.library.objects.iter().filter(theirs);
+        let objects = theirs.map(|(name, memory)| Object {
             name: format!("'{name}'"),
             memory: memory.clone(),
         });

@@ -60,6 +60,12 @@ impl WeakFailures {
         self.asked.replace(true)
     }
 
+    /// Returns whether one of this thread may still fail: after the first no more do, or
+    /// a loop around one would never end.
+    pub(super) fn may_fail(&self, me: usize) -> bool {
+        !self.made[me].get().failed
+    }
+
     /// The next choice of a thread, if it has one left.
     pub(super) fn next(&self, me: usize) -> Option<*const loom::sync::atomic::AtomicU32> {
         let made = self.made[me].get();
