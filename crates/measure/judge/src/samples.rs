@@ -110,7 +110,7 @@ impl Samples {
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Sampling {
-    /// In pairs.
+    /// Holds the number of pairs.
     Pairs(usize),
     /// Each side by itself.
     Independent {

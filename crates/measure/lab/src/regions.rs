@@ -36,23 +36,25 @@ pub struct JudgedPart {
 }
 
 impl Part {
-    /// Returns whether it has the cells of this number of threads, whatever their
-    /// lengths. `crowded`: these are more than the CPUs.
-    pub(crate) fn has_placed(self, threads: u64, crowded: bool) -> bool {
-        match self {
-            Self::Threads(n, _) => threads == n,
-            Self::Contended | Self::NonCritical(_) => !crowded && threads > 1,
-        }
-    }
-
     /// Whether it has this cell.
     pub(crate) fn has(self, cell: &Cell) -> bool {
         let on = |axis: &str| cell.key.number(axis);
-        let contended = !cell.oversubscribed && on("threads") > Some(1);
+        self.has_place(on("threads"), on("non_critical"), cell.oversubscribed)
+    }
+
+    /// Returns whether it has the cells of this place; `crowded`: its threads are more
+    /// than the CPUs.
+    pub(crate) fn has_place(
+        self,
+        threads: Option<u64>,
+        non_critical: Option<u64>,
+        crowded: bool,
+    ) -> bool {
+        let contended = !crowded && threads > Some(1);
         match self {
-            Self::Threads(n, _) => on("threads") == Some(n),
+            Self::Threads(n, _) => threads == Some(n),
             Self::Contended => contended,
-            Self::NonCritical(n) => contended && on("non_critical") == Some(n),
+            Self::NonCritical(n) => contended && non_critical == Some(n),
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Adds another.
+    /// Adds the times of another to these.
     pub fn add(&mut self, other: &Self) {
         self.holder_works_ns += other.holder_works_ns;
         self.holder_stopped_ns += other.holder_stopped_ns;

@@ -30,7 +30,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) running: Vec<Running>,
     pub(crate) locks: Vec<Lock>,
     pub(crate) owners: Owners,
-    /// By lock.
+    /// Holds an entry for each lock.
     pub(crate) wakings: Vec<Waking>,
     pub(crate) sites: Vec<Site>,
     pub(crate) site_place: HashMap<Site, usize>,

@@ -38,7 +38,7 @@ pub trait Names {
 /// A file that cannot be read as a recording, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The file.
+    /// Holds the path of the file.
     pub path: PathBuf,
     /// What is wrong with it, in a clause.
     pub why: String,

@@ -118,7 +118,7 @@ struct Surveying {
     survey: Survey,
     running: Vec<Running>,
     owners: Owners,
-    /// By lock.
+    /// Holds an entry for each lock.
     lines: Vec<Line>,
     windows: Windows,
     /// How often each lock was acquired at each site.

@@ -58,7 +58,7 @@ pub struct Benchmark {
     /// Whether a slower machine changes it. A count of bytes or instructions
     /// does not drift.
     pub drifts: bool,
-    /// The runs.
+    /// Holds the runs that were read.
     pub runs: Vec<Run>,
 }
 

@@ -45,7 +45,7 @@ impl Apart {
 /// A benchmark with its verdict.
 #[derive(Clone, Debug)]
 pub struct JudgedRow {
-    /// The benchmark.
+    /// Holds the benchmark that was judged.
     pub of: Matched,
     /// What was shown.
     pub judged: Judged,

@@ -23,7 +23,7 @@ pub struct Matching {
 pub struct Matched {
     /// Its name in the baseline's file.
     pub name: String,
-    /// Its metric.
+    /// Names the metric of these samples.
     pub metric: String,
     /// The unit of its samples.
     pub unit: String,
@@ -33,7 +33,7 @@ pub struct Matched {
     pub role: Role,
     /// Whether a slower machine changes it.
     pub drifts: bool,
-    /// Its runs.
+    /// Holds the runs of this side.
     pub samples: Samples,
 }
 
@@ -44,7 +44,7 @@ pub struct Unmatched {
     pub name: String,
     /// Whether it decides.
     pub role: Role,
-    /// Why not.
+    /// Says why it is not judged.
     pub why: Why,
 }
 

@@ -84,7 +84,7 @@ pub struct Figure {
 /// The definition of a figure, for all machines.
 #[derive(Debug)]
 pub struct FigureKind {
-    /// The figure.
+    /// Names the figure.
     pub key: FigureKey,
     /// The unit, as printed.
     pub unit: &'static str,

@@ -118,7 +118,10 @@ const NOTEWORTHY: f64 = 0.1;
 fn exceptions(region: &JudgedPart, cells: &[Placed], sides: &Sides, lengths: Lengths) -> String {
     let inside: Vec<Placed> = cells
         .iter()
-        .filter(|cell| region.part.has_placed(cell.threads, cell.crowded))
+        .filter(|cell| {
+            let (threads, non_critical) = (Some(cell.threads), Some(cell.non_critical));
+            region.part.has_place(threads, non_critical, cell.crowded)
+        })
         .cloned()
         .collect();
     let mut exceptions: Vec<String> = Vec::new();
