@@ -81,7 +81,7 @@ fn test_machine(
         scratch_disk,
         ..BoxSettings::default()
     };
-    let (machine, checks) = locklab_box::doctor(&cache, target, &settings)?;
+    let (machine, checks) = locklab_test_machine::doctor(&cache, target, &settings)?;
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {

@@ -121,7 +121,7 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
         let (instrument, experiment): (Box<dyn Instrument + 'a>, _) =
             match &plan.experiment.machine.on {
                 Some(target) => {
-                    let (boxes, experiment) = locklab_box::prepare(cache, &plan, target)?;
+                    let (boxes, experiment) = locklab_test_machine::prepare(cache, &plan, target)?;
                     (Box::new(boxes), experiment)
                 }
                 None => {
@@ -142,8 +142,11 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
 fn would_run(plan: &Plan, cache: &Cache<'_>, json: bool) -> String {
     if let Some(target) = &plan.experiment.machine.on {
         return match json {
-            true => format!("{:#}\n", locklab_box::dry_run::json(plan, target, cache)),
-            false => locklab_box::dry_run::text(plan, target, cache),
+            true => format!(
+                "{:#}\n",
+                locklab_test_machine::dry_run::json(plan, target, cache)
+            ),
+            false => locklab_test_machine::dry_run::text(plan, target, cache),
         };
     }
     let variants = plan.experiment.variants();
