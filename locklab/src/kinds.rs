@@ -62,7 +62,7 @@ pub(crate) static KINDS: [Kind; 6] = [
         file: FileKind::with(matrix::KIND, &["threads"]),
         schema: SchemaGenerator::subschema_for::<MatrixSettings>,
         words: locklab_native::WORDS,
-        append: &[locklab_native::append, locklab_sim_instrument::append],
+        append: &[locklab_native::append, locklab_modelled::append],
     },
     Kind {
         compared: Some(Compared::Rank),

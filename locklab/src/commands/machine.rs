@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_lab::settings::SEED;
+use locklab_modelled::machines;
 use locklab_native::Native;
 use locklab_native::{fit, scheduling};
 use locklab_sim::Machine;
-use locklab_sim_instrument::machines;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

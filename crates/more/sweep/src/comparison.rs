@@ -7,7 +7,7 @@ use locklab_host::error::Error;
 use locklab_lab::experiment::{Design, Experiment, Key};
 use locklab_lab::session::key_of;
 use locklab_lab::store::hash_of;
-use locklab_sim_instrument::Simulated;
+use locklab_modelled::Simulated;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

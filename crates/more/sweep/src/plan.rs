@@ -12,8 +12,8 @@
 use crate::file::{Place, SweepFile};
 use locklab_host::error::Error;
 use locklab_locks::catalogue;
+use locklab_modelled::Spec;
 use locklab_sim::{Machine, Stop, can_be_simulated};
-use locklab_sim_instrument::Spec;
 use locklab_workload::{Place as CellPlace, Work};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -14,7 +14,7 @@ use locklab_document::{
 use locklab_judge::Verdict;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Facts, Labels};
-use locklab_sim_instrument::score;
+use locklab_modelled::score;
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use std::time::Duration;

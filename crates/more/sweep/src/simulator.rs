@@ -7,8 +7,8 @@
 use crate::plan::{Plan, Run};
 use locklab_judge::fork_seed;
 use locklab_lab::experiment::{Invalid, Sample};
+use locklab_modelled::{Spec, sample};
 use locklab_sim::{Machine, band};
-use locklab_sim_instrument::{Spec, sample};
 use serde_json::json;
 use std::collections::HashMap;
 

@@ -2,14 +2,14 @@
 //! the kinds of question that the advice answers.
 //!
 //! The counts and their words are those of every report on models
-//! ([`locklab_sim_instrument::score`]). It must never give a kind of question the
+//! ([`locklab_modelled::score`]). It must never give a kind of question the
 //! score of another.
 
 use crate::question::Question;
 use crate::runs::Point;
+use locklab_modelled::score;
 use locklab_published::Question as Kind;
 use locklab_sim::Machine;
-use locklab_sim_instrument::score;
 use std::collections::BTreeSet;
 
 /// Said of more threads than CPUs: what is published of them is of virtual CPUs,

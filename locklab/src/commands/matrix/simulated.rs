@@ -9,8 +9,8 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
+use locklab_modelled::{Extras, Simulated, Spec, default_threads, with_vcpus};
 use locklab_sim::Machine;
-use locklab_sim_instrument::{Extras, Simulated, Spec, default_threads, with_vcpus};
 use std::sync::Arc;
 
 /// The default number of pairs of each cell.

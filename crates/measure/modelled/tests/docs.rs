@@ -1,12 +1,12 @@
 //! Holds the scores of the model in results/simulator.md and docs/accuracy.md to what
 //! the simulator gives today.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-sim-instrument --test docs --
+//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-modelled --test docs --
 //! --ignored` renews them; read the diff, and the prose around it.
 
 use locklab_document::render::{Colour, text};
+use locklab_modelled::published::scores;
 use locklab_published::{EXPERIMENTS, Question, Reproduction, Validation, reproduce};
-use locklab_sim_instrument::published::scores;
 use std::path::Path;
 use std::sync::LazyLock;
 
