@@ -5,8 +5,8 @@
 
 use crate::symbols::{Call, Symbols};
 use locklab_host::error::Error;
-use locklab_preload_report::clock::{counter, nanoseconds};
-use locklab_preload_report::{BYTES, Link, MAGIC, Module, Report, Role, Site, Stack};
+use locklab_profile::clock::{counter, nanoseconds};
+use locklab_profile::{BYTES, Link, MAGIC, Module, Report, Role, Site, Stack};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

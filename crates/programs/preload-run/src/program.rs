@@ -11,7 +11,7 @@ use crate::wait::Wait;
 use locklab_document::Document;
 use locklab_document::render::{self, Colour};
 use locklab_host::error::Error;
-use locklab_preload_report::{FOLDER_VARIABLE, PROFILE_VARIABLE};
+use locklab_profile::{FOLDER_VARIABLE, PROFILE_VARIABLE};
 use serde_json::Value;
 #[cfg(test)]
 use std::ffi::OsStr;

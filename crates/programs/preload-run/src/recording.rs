@@ -10,7 +10,7 @@ use crate::signals;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
-use locklab_preload_report::clock::{counter, has_counter, nanoseconds};
+use locklab_profile::clock::{counter, has_counter, nanoseconds};
 use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_bytes, room};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;

@@ -2,7 +2,7 @@
 //! message.
 
 use core::ffi::CStr;
-pub(crate) use locklab_preload_report::message::die;
+pub(crate) use locklab_profile::message::die;
 
 /// A variable of the environment, read without allocation.
 pub(crate) fn variable(name: &CStr) -> Option<&'static str> {

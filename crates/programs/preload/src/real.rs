@@ -6,7 +6,7 @@ use libc::{
     pthread_cond_t as Cond, pthread_condattr_t, pthread_mutex_t as Mutex, pthread_mutexattr_t,
     pthread_rwlock_t as Rwlock, pthread_rwlockattr_t,
 };
-use locklab_preload_report::real;
+use locklab_profile::real;
 
 real! {
     MUTEX_INIT = c"pthread_mutex_init": fn(*mut Mutex, *const pthread_mutexattr_t);

@@ -1,7 +1,7 @@
 //! The counts of the interposer, which `locklab run` prints.
 //!
 //! The counts lie in a file that the command reads when the program has
-//! ended, however it ended; see `locklab_preload_report`. Without such a
+//! ended, however it ended; see `locklab_profile`. Without such a
 //! command they lie in memory that is never read.
 
 use crate::mutex::Mutex;
@@ -12,9 +12,9 @@ use core::ffi::CStr;
 use core::ops::ControlFlow;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-pub(crate) use locklab_preload_report::clock::ticks;
-use locklab_preload_report::clock::{self, has_counter};
-use locklab_preload_report::{
+pub(crate) use locklab_profile::clock::ticks;
+use locklab_profile::clock::{self, has_counter};
+use locklab_profile::{
     BYTES, Counts, Link, MAGIC, MUTEXES, Module, Report, Role, STRIPES, Site, find, maps,
 };
 use locklab_pthread_protocols::publication::{publish, published};

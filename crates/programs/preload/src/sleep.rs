@@ -26,7 +26,7 @@ pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
         // rwlock may find readers.
         let handed = chosen::hands_over() && !thread::header().for_rwlock.load(RELAXED);
         let idle = (since != 0 && handed)
-            .then(|| locklab_preload_report::clock::nanoseconds().saturating_sub(since));
+            .then(|| locklab_profile::clock::nanoseconds().saturating_sub(since));
         report::slept(idle);
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn sleep(word: &AtomicU32, expected: u32) {
 /// Wakes all that sleep on `word`, which has been written.
 pub(crate) fn wake_all(word: &AtomicU32) {
     if report::reports() {
-        woken(word).store(locklab_preload_report::clock::nanoseconds(), RELAXED);
+        woken(word).store(locklab_profile::clock::nanoseconds(), RELAXED);
     }
     futex::wake(core::ptr::from_ref(word), libc::c_int::MAX);
 }

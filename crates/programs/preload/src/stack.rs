@@ -8,8 +8,8 @@
 
 use crate::thread;
 use core::sync::atomic::Ordering;
-use locklab_preload_report::FRAMES;
-use locklab_preload_report::unwind::Walk;
+use locklab_profile::FRAMES;
+use locklab_profile::unwind::Walk;
 
 /// Return addresses, from the call outwards; 0 after the last.
 pub(crate) type Frames = [u64; FRAMES];

@@ -2,7 +2,7 @@
 
 mod support;
 
-use locklab_preload_report::{BYTES, FOLDER_VARIABLE, Report};
+use locklab_profile::{BYTES, FOLDER_VARIABLE, Report};
 use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;

@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering;
 use libc::{c_int, c_uint, clockid_t, pthread_attr_t, pthread_t, timespec};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
-use locklab_preload_report::clock::ticks;
+use locklab_profile::clock::ticks;
 use locklab_trace::{Access, Attempt, Event, LockKind};
 
 const EXCLUSIVE: Access = Access {

@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use locklab_preload_report::maps;
+use locklab_profile::maps;
 use locklab_trace::{Event, Payload};
 
 /// The most mapped parts that are remembered.

@@ -3,7 +3,7 @@
 use libc::{c_int, c_uint, c_void, clockid_t, pthread_attr_t, pthread_t, timespec};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timeval};
 use libc::{pthread_cond_t as Cond, pthread_mutex_t as Mutex, pthread_rwlock_t as Rwlock};
-use locklab_preload_report::real;
+use locklab_profile::real;
 
 /// What a thread runs.
 pub(crate) type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;

@@ -10,7 +10,7 @@
 //! the call itself is recorded.
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use locklab_preload_report::unwind::Walk;
+use locklab_profile::unwind::Walk;
 
 /// The most frames of a stack.
 const FRAMES: usize = 12;

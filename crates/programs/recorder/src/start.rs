@@ -5,8 +5,8 @@ use crate::process::{self, Process};
 use crate::{real, thread};
 use core::ffi::CStr;
 use libc::c_int;
-use locklab_preload_report::clock;
-use locklab_preload_report::message::say;
+use locklab_profile::clock;
+use locklab_profile::message::say;
 use locklab_trace::{FIRST, Header, MAGIC, VERSION, file_bytes};
 
 /// Maps the file that the variable names. Without one nothing is recorded.

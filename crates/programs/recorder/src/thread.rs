@@ -10,7 +10,7 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use libc::timespec;
-use locklab_preload_report::clock::ticks;
+use locklab_profile::clock::ticks;
 use locklab_trace::{Encoder, Event, Frames, Header, LockKind, Stopped};
 
 /// What a thread needs to write; zeros are a valid one. Never unmapped.
