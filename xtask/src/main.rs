@@ -313,7 +313,7 @@ mod tests {
     fn every_crate_has_the_files_of_its_licence() {
         let benches = fs::read_dir(root().join("benches")).expect("a folder");
         let benches = benches.map(|entry| entry.expect("an entry").path());
-        let beside = ["locklab", "packaging", "xtask"].map(|name| root().join(name));
+        let beside = ["locklab", "packaging", "validation", "xtask"].map(|name| root().join(name));
         let crates = crates().into_iter().map(|path| root().join(path));
         for folder in crates.chain(benches).chain(beside) {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");

@@ -41,7 +41,14 @@ fn sources(folder: &str, found: &mut Vec<String>) {
 
 fn all_sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for folder in ["crates", "locklab", "xtask", "benches", "packaging"] {
+    for folder in [
+        "crates",
+        "locklab",
+        "xtask",
+        "benches",
+        "packaging",
+        "validation",
+    ] {
         sources(folder, &mut found);
     }
     found.sort();

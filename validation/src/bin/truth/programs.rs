@@ -166,7 +166,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
 
 /// The folder of the sources.
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/truth")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/truth")
 }
 
 /// Builds the programs in `folder` that are not there, and their data. What cannot

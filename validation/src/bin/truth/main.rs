@@ -1,6 +1,6 @@
-//! What advice says of programs, beside what is measured: `cargo run --release -p
-//! locklab --example truth -- [--keep FILE] [--again] [--pairs N] [--real-time] [PROGRAM...]`
-//! prints the table of results/programs.md.
+//! Holds advice on programs against measurements: `cargo run --release -p
+//! locklab-validation --bin truth -- [--keep FILE] [--again] [--pairs N] [--real-time]
+//! [PROGRAM...]` prints the table of results/programs.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
 //! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each

@@ -1,6 +1,6 @@
-//! What recording costs two programs: runs with and without the recorder take
-//! turns, and the table of results/programs.md is printed. `cargo build --release -p
-//! locklab-recorder`, then `cargo run --release -p locklab-preload-run --example
+//! Measures the cost of recording two programs: runs with and without the recorder
+//! take turns, and the table of results/programs.md is printed. `cargo build --release
+//! -p locklab-recorder`, then `cargo run --release -p locklab-validation --bin
 //! recording_cost -- [--runs N] [--seconds N] [PROGRAM...]`, on an idle machine
 //! with the packages memcached, libmemcached-tools and rocksdb-tools.
 
