@@ -22,6 +22,15 @@ pub enum Prefetch {
     NextLine,
 }
 
+/// Says why a line was brought in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// Code in it was executed.
+    Demand,
+    /// The line before it missed.
+    Prefetch,
+}
+
 /// One L1 instruction cache with LRU replacement.
 #[derive(Debug)]
 pub struct Cache {
@@ -57,6 +66,17 @@ impl Cache {
     /// `tally`. A line that was also the last one fetched is not fetched
     /// again, so how code is cut into blocks does not change the counts.
     pub fn run(&mut self, block: Block, tally: &Tally) {
+        self.run_with(block, tally, |_, _| {});
+    }
+
+    /// Does the same as [`run`](Self::run), and calls `brought_in` for each line that was not in
+    /// the cache.
+    pub fn run_with(
+        &mut self,
+        block: Block,
+        tally: &Tally,
+        mut brought_in: impl FnMut(LineId, Fetch),
+    ) {
         let mut fetches = 0;
         let mut misses = 0;
         let first = block.first.0;
@@ -71,7 +91,7 @@ impl Cache {
                 Some(used) if *used != 0 => *used = self.clock,
                 _ => {
                     misses += 1;
-                    self.miss(LineId(line));
+                    self.miss(LineId(line), &mut brought_in);
                 }
             }
         }
@@ -86,6 +106,24 @@ impl Cache {
     #[inline(always)]
     pub fn run_lines<const LINES: usize>(&mut self, block: Block, tally: &Tally) {
         debug_assert_eq!(usize::from(block.lines), LINES);
+        if !self.hit_lines::<LINES>(block, tally) {
+            self.run(block, tally);
+        }
+    }
+
+    /// Runs a block of one or two lines if all of them are in the cache, and does nothing
+    /// otherwise; returns whether it did.
+    #[inline(always)]
+    pub fn hit(&mut self, block: Block, tally: &Tally) -> bool {
+        match block.lines {
+            1 => self.hit_lines::<1>(block, tally),
+            2 => self.hit_lines::<2>(block, tally),
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn hit_lines<const LINES: usize>(&mut self, block: Block, tally: &Tally) -> bool {
         let first = block.first.0 as usize;
         match self.used.get_mut(first..first + LINES) {
             Some(used) if used.iter().all(|&used| used != 0) => {
@@ -100,22 +138,42 @@ impl Cache {
                 self.clock += fetches;
                 self.current = LineId(block.first.0 + LINES as u32 - 1);
                 tally.add(block.instructions(), fetches, 0);
+                true
             }
-            _ => self.run(block, tally),
+            _ => false,
+        }
+    }
+
+    /// Fetches one line; returns whether it was in the cache.
+    pub fn fetch(&mut self, line: LineId) -> bool {
+        self.clock += 1;
+        match self.used.get_mut(line.0 as usize) {
+            Some(used) if *used != 0 => {
+                *used = self.clock;
+                true
+            }
+            _ => {
+                self.fill(line);
+                false
+            }
         }
     }
 
     #[cold]
-    fn miss(&mut self, line: LineId) {
+    fn miss(&mut self, line: LineId, brought_in: &mut impl FnMut(LineId, Fetch)) {
         if self.prefetch == Prefetch::NextLine {
             let next = LineId(line.0 + 1);
             let lines_a_page = PAGE / self.geometry.line();
             if !next.0.is_multiple_of(lines_a_page) {
+                if self.used.get(next.0 as usize).is_none_or(|&used| used == 0) {
+                    brought_in(next, Fetch::Prefetch);
+                }
                 self.fill(next);
                 // The requested line is the more recent of the two.
                 self.clock += 1;
             }
         }
+        brought_in(line, Fetch::Demand);
         self.fill(line);
     }
 

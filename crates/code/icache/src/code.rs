@@ -12,6 +12,13 @@ use crate::geometry::PAGE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineId(pub(crate) u32);
 
+impl LineId {
+    /// Returns the number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// A stretch of code that runs from its first instruction to its last, within
 /// one page: its lines and its number of instructions.
 ///

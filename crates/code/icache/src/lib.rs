@@ -37,7 +37,7 @@ mod geometry;
 pub mod marker;
 mod tally;
 
-pub use cache::{Cache, Prefetch};
+pub use cache::{Cache, Fetch, Prefetch};
 pub use code::{Block, CodeMap, LineId};
 pub use geometry::{Geometry, GeometryError};
 pub use tally::{Counts, Tally};

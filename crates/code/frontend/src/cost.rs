@@ -1,0 +1,133 @@
+//! From events to cycles: a first-order interval model (S. Eyerman, L. Eeckhout, T. Karkhanis
+//! and J. Smith, "A mechanistic performance model for superscalar out-of-order processors",
+//! TOCS 2009). Between two events that stop the supply, code is dispatched at full width;
+//! each event adds its penalty. What data and dependences cost is not in it.
+
+use serde::Serialize;
+
+use crate::events::{Event, Events};
+use crate::processor::{Figure, Processor};
+
+/// Cycles with their band.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cycles {
+    /// With the lowest plausible penalties.
+    pub low: f64,
+    /// With the penalties of the processor file.
+    pub value: f64,
+    /// With the highest plausible penalties.
+    pub high: f64,
+}
+
+impl Cycles {
+    fn of(count: u64, penalty: &Figure) -> Self {
+        let count = count as f64;
+        Cycles {
+            low: count * penalty.low(),
+            value: count * penalty.value,
+            high: count * penalty.high(),
+        }
+    }
+
+    fn plus(self, other: Cycles) -> Self {
+        Cycles {
+            low: self.low + other.low,
+            value: self.value + other.value,
+            high: self.high + other.high,
+        }
+    }
+}
+
+/// What cycles were lost to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Lines that were in L2 and not in L1i.
+    L1i,
+    /// Lines that were in neither.
+    L2,
+    /// Instructions that had to be decoded.
+    Decoding,
+    /// Targets of direct branches and returns that the first level did not have.
+    Targets,
+    /// Conditional branches that went the other way.
+    Conditional,
+    /// Indirect branches to another target.
+    Indirect,
+    /// Returns that the stack did not predict.
+    Returns,
+    /// What a barrier made the predictors forget.
+    Flushes,
+}
+
+impl Cause {
+    /// Every cause, in the order of reports, with its name for people.
+    pub const ALL: [(Cause, &'static str); 8] = [
+        (Cause::L1i, "L1i misses"),
+        (Cause::L2, "L2 code misses"),
+        (Cause::Decoding, "decoding"),
+        (Cause::Targets, "branch targets"),
+        (Cause::Conditional, "conditional branches"),
+        (Cause::Indirect, "indirect branches"),
+        (Cause::Returns, "returns"),
+        (Cause::Flushes, "flushed predictors"),
+    ];
+}
+
+impl Processor {
+    /// Returns the cycles that were lost to a cause.
+    pub fn lost(&self, events: &Events, cause: Cause) -> Cycles {
+        let of = |event: Event, penalty| Cycles::of(events[event], penalty);
+        match cause {
+            Cause::L1i => of(Event::L1Redirected, &self.l2_latency)
+                .plus(of(Event::L1Streamed, &self.l2_stream)),
+            Cause::L2 => of(Event::L2Redirected, &self.l3_latency)
+                .plus(of(Event::L2Streamed, &self.l3_stream)),
+            Cause::Decoding => {
+                // What decoding takes longer than dispatching does.
+                let slower = |decode: f64| (1.0 / decode - 1.0 / self.width.value).max(0.0);
+                let slower = Figure {
+                    value: slower(self.decode.value),
+                    low: Some(slower(self.decode.high())),
+                    high: Some(slower(self.decode.low())),
+                    source: String::new(),
+                };
+                of(Event::Decoded, &slower).plus(of(Event::DecodeSwitch, &self.decode_switch))
+            }
+            Cause::Targets => of(Event::TargetSlow, &self.btb2_bubble)
+                .plus(of(Event::TargetDecoded, &self.redirect)),
+            Cause::Conditional => of(Event::Direction, &self.mispredict),
+            Cause::Indirect => of(Event::Indirect, &self.mispredict),
+            Cause::Returns => of(Event::Return, &self.mispredict),
+            Cause::Flushes => of(Event::FlushedSlow, &self.btb2_bubble)
+                .plus(of(Event::FlushedDecoded, &self.redirect))
+                .plus(of(Event::FlushedPrediction, &self.mispredict)),
+        }
+    }
+
+    /// Returns the cycles that were lost to all causes.
+    pub fn lost_in_all(&self, events: &Events) -> Cycles {
+        Cause::ALL
+            .into_iter()
+            .fold(Cycles::default(), |sum, (cause, _)| {
+                sum.plus(self.lost(events, cause))
+            })
+    }
+
+    /// Returns the cycles of dispatch: the time of the code if nothing was lost.
+    pub fn dispatch(&self, instructions: u64, events: &Events) -> Cycles {
+        let width = instructions as f64 / self.width.value;
+        let at_least = |taken: f64| width.max(events[Event::Taken] as f64 * taken);
+        Cycles {
+            low: at_least(self.taken.low()),
+            value: at_least(self.taken.value),
+            high: at_least(self.taken.high()),
+        }
+    }
+
+    /// Returns all cycles: those of dispatch and those that were lost.
+    pub fn cycles(&self, instructions: u64, events: &Events) -> Cycles {
+        self.dispatch(instructions, events)
+            .plus(self.lost_in_all(events))
+    }
+}

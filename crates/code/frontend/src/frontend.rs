@@ -1,0 +1,367 @@
+//! The front end: executes blocks one after the other and counts what it loses. The next
+//! block says how the one before ended, so nothing is needed but the order of blocks.
+
+use locklab_icache::{Cache, Fetch, Geometry, Prefetch, Tally};
+
+use crate::branch::Kind;
+use crate::direction::{Direction, Path};
+use crate::events::{Event, EventTally};
+use crate::ops::Ops;
+use crate::processor::Processor;
+use crate::site::{Site, l2_geometry};
+use crate::targets::{Found, Targets};
+
+/// Which ways a conditional branch has gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Habit {
+    #[default]
+    Unseen,
+    Taken,
+    NotTaken,
+    Both,
+}
+
+/// What is known of a branch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    /// Where it went last.
+    target: u64,
+    /// One more than the flushes that had happened when it was executed last; 0 for never.
+    flushes: u32,
+    habit: Habit,
+    /// An indirect branch that has gone to several targets.
+    several: bool,
+}
+
+/// How the block before ended.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    kind: Kind,
+    branch: u32,
+    number: u32,
+    address: u64,
+    next: u64,
+}
+
+/// The front end of one CPU.
+#[derive(Debug)]
+pub struct Frontend {
+    l1i: Cache,
+    l2: Cache,
+    ops: Ops,
+    targets: Targets,
+    direction: Direction,
+    path: Path,
+    records: Vec<Record>,
+    before: Option<Before>,
+    /// Counts blocks: the time of every table.
+    now: u64,
+    /// Instructions since the last redirect.
+    since_redirect: u64,
+    decoding: bool,
+    lead: u64,
+    return_fallback: bool,
+    barrier_direct: bool,
+    /// Events of each block, by number, if they are wanted.
+    by_site: Option<Vec<[u32; Event::COUNT]>>,
+}
+
+impl Frontend {
+    /// Makes a front end with empty caches, whose L1i is `l1i`.
+    ///
+    /// # Errors
+    /// A sentence when the L2 cache of the processor is impossible with the lines of `l1i`.
+    pub fn new(processor: &Processor, l1i: Geometry, prefetch: Prefetch) -> Result<Self, String> {
+        Ok(Frontend {
+            l1i: Cache::new(l1i, prefetch),
+            l2: Cache::new(l2_geometry(processor, l1i)?, Prefetch::None),
+            ops: Ops::new(processor),
+            targets: Targets::new(processor),
+            direction: Direction::new(
+                processor.conditional_base.value as usize,
+                processor.conditional_tagged.value as usize,
+                &processor.conditional_paths,
+            ),
+            path: Path::default(),
+            records: Vec::new(),
+            before: None,
+            now: 0,
+            since_redirect: 0,
+            decoding: false,
+            lead: processor.lead.value as u64,
+            return_fallback: processor.return_fallback.value == 1.0,
+            barrier_direct: processor.barrier_direct.value == 1.0,
+            by_site: None,
+        })
+    }
+
+    /// Notes the events of each block from now on.
+    pub fn note_sites(&mut self) {
+        self.by_site.get_or_insert_default();
+    }
+
+    /// Returns the events of the blocks, by their numbers; none unless they are noted.
+    pub fn sites(&self) -> &[[u32; Event::COUNT]] {
+        self.by_site.as_deref().unwrap_or_default()
+    }
+
+    /// Executes a block once. What it loses is counted on `events`, and its instructions and
+    /// lines on `tally`.
+    #[inline]
+    pub fn run(&mut self, site: &Site, tally: &Tally, events: &EventTally) {
+        self.now += 1;
+        if let Some(before) = self.before {
+            self.leave(before, site.start, events);
+        }
+        let mut instructions = 0;
+        for &block in &site.blocks {
+            instructions += block.instructions();
+            if !self.l1i.hit(block, tally) {
+                self.fetch(site, block, tally, events);
+            }
+        }
+        for &window in &site.windows {
+            if self.ops.run(window, self.now) {
+                self.decoding = false;
+            } else {
+                self.decode(site, window.starts.count_ones(), events);
+            }
+        }
+        self.since_redirect += instructions;
+        self.before = Some(Before {
+            kind: site.kind,
+            branch: site.branch,
+            number: site.number,
+            address: site.branch_address,
+            next: site.next,
+        });
+    }
+
+    #[cold]
+    fn fetch(
+        &mut self,
+        site: &Site,
+        block: locklab_icache::Block,
+        tally: &Tally,
+        events: &EventTally,
+    ) {
+        let redirected = self.since_redirect < self.lead;
+        let mut missed = [0_u32; 2];
+        let l2 = &mut self.l2;
+        self.l1i.run_with(block, tally, |line, why| {
+            let hit = l2.fetch(line);
+            if why == Fetch::Demand {
+                missed[usize::from(!hit)] += 1;
+            }
+        });
+        for (missed, [after, streamed]) in missed.into_iter().zip([
+            [Event::L1Redirected, Event::L1Streamed],
+            [Event::L2Redirected, Event::L2Streamed],
+        ]) {
+            // Only the first line waits for the redirect; the predictor runs ahead of others.
+            let waits = u32::from(redirected && missed > 0);
+            self.count(site.number, after, waits, events);
+            self.count(site.number, streamed, missed - waits, events);
+        }
+        if missed != [0, 0] {
+            // While it waited, the predictor ran ahead.
+            self.since_redirect = self.since_redirect.max(self.lead);
+        }
+    }
+
+    #[cold]
+    fn decode(&mut self, site: &Site, instructions: u32, events: &EventTally) {
+        self.count(site.number, Event::Decoded, instructions, events);
+        if !self.decoding {
+            self.decoding = true;
+            self.count(site.number, Event::DecodeSwitch, 1, events);
+        }
+    }
+
+    /// Counts an event of the block with this number.
+    fn count(&mut self, site: u32, event: Event, n: u32, events: &EventTally) {
+        if n == 0 {
+            return;
+        }
+        events.add(event, n.into());
+        if let Some(by_site) = &mut self.by_site {
+            let index = site as usize;
+            if index >= by_site.len() {
+                by_site.resize((index + 1).next_multiple_of(1 << 12), [0; Event::COUNT]);
+            }
+            let count = &mut by_site[index][event as usize];
+            *count = count.saturating_add(n);
+        }
+    }
+
+    /// Leaves the block before towards `start`.
+    #[inline(always)]
+    fn leave(&mut self, before: Before, start: u64, events: &EventTally) {
+        match before.kind {
+            Kind::None => {
+                if start != before.next {
+                    self.count(before.number, Event::Interruption, 1, events);
+                    self.since_redirect = 0;
+                }
+            }
+            Kind::Conditional => self.conditional(before, start, events),
+            Kind::Jump => self.direct(before, start, events),
+            Kind::Call => {
+                self.direct(before, start, events);
+                self.targets.call(before.next);
+            }
+            Kind::IndirectJump => self.indirect(before, start, events),
+            Kind::IndirectCall => {
+                self.indirect(before, start, events);
+                self.targets.call(before.next);
+            }
+            Kind::Return => self.returned(before, start, events),
+            Kind::Privilege | Kind::AddressSpace | Kind::Barrier => {
+                let event = match before.kind {
+                    Kind::Privilege => Event::Privilege,
+                    Kind::AddressSpace => Event::AddressSpace,
+                    _ => {
+                        self.targets.flush(self.barrier_direct, self.now);
+                        Event::Barrier
+                    }
+                };
+                self.count(before.number, event, 1, events);
+                self.since_redirect = 0;
+            }
+        }
+    }
+
+    /// Returns the record of a branch.
+    #[inline(always)]
+    fn record(&mut self, branch: u32) -> &mut Record {
+        let index = branch as usize;
+        if index >= self.records.len() {
+            self.records
+                .resize((index + 1).next_multiple_of(1 << 12), Record::default());
+        }
+        &mut self.records[index]
+    }
+
+    #[inline(always)]
+    fn conditional(&mut self, before: Before, start: u64, events: &EventTally) {
+        let taken = start != before.next;
+        let habit = self.record(before.branch).habit;
+        let right = match (habit, taken) {
+            (Habit::Taken, true) => true,
+            (Habit::NotTaken, false) => return,
+            _ => self.changeable(before, habit, taken),
+        };
+        if !right {
+            self.count(before.number, Event::Direction, 1, events);
+            self.since_redirect = 0;
+        }
+        if taken {
+            self.taken(before, start, right, events);
+        }
+    }
+
+    /// A branch that may go both ways: asks the predictor; returns whether it was right.
+    fn changeable(&mut self, before: Before, habit: Habit, taken: bool) -> bool {
+        let known = match habit {
+            Habit::Unseen => {
+                let habit = if taken { Habit::Taken } else { Habit::NotTaken };
+                self.record(before.branch).habit = habit;
+                // Code goes straight on while nothing is known.
+                return !taken;
+            }
+            Habit::Both => true,
+            Habit::Taken | Habit::NotTaken => false,
+        };
+        if !known {
+            self.direction.always(before.address, !taken);
+            self.record(before.branch).habit = Habit::Both;
+        }
+        self.direction.branch(before.address, &self.path, taken)
+    }
+
+    #[inline(always)]
+    fn direct(&mut self, before: Before, start: u64, events: &EventTally) {
+        self.taken(before, start, true, events);
+    }
+
+    /// A branch was taken, to a target that its instruction has or the return stack knew, if
+    /// it was `predicted`.
+    #[inline(always)]
+    fn taken(&mut self, before: Before, start: u64, predicted: bool, events: &EventTally) {
+        events.add(Event::Taken, 1);
+        self.path.push(before.address, start);
+        let flushes = self.targets.flushes + 1;
+        let found = self.targets.find(before.branch, before.address, self.now);
+        let record = self.record(before.branch);
+        let seen = std::mem::replace(&mut record.flushes, flushes);
+        if found != Found::First && predicted {
+            self.lookup_failed(before.number, found, seen != 0 && seen != flushes, events);
+        }
+    }
+
+    #[cold]
+    fn lookup_failed(&mut self, site: u32, found: Found, flushed: bool, events: &EventTally) {
+        let event = match (found, flushed) {
+            (Found::Second, false) => Event::TargetSlow,
+            (Found::Second, true) => Event::FlushedSlow,
+            (_, false) => Event::TargetDecoded,
+            (_, true) => Event::FlushedDecoded,
+        };
+        self.count(site, event, 1, events);
+        if found == Found::Nowhere {
+            self.since_redirect = 0;
+        }
+    }
+
+    fn indirect(&mut self, before: Before, start: u64, events: &EventTally) {
+        events.add(Event::Taken, 1);
+        let flushes = self.targets.flushes + 1;
+        let found = self.targets.find(before.branch, before.address, self.now);
+        let record = *self.record(before.branch);
+        let mut predicted =
+            (found != Found::Nowhere && record.flushes == flushes).then_some(record.target);
+        if record.several {
+            let on_path = self.targets.on_path(before.address, &self.path, start);
+            predicted = on_path.or(predicted);
+        }
+        self.path.push(before.address, start);
+        let several = record.several || record.flushes != 0 && record.target != start;
+        *self.record(before.branch) = Record {
+            target: start,
+            flushes,
+            several,
+            ..record
+        };
+        if predicted == Some(start) {
+            if found == Found::Second {
+                self.lookup_failed(before.number, found, false, events);
+            }
+            return;
+        }
+        let flushed = record.flushes != 0 && record.flushes != flushes;
+        let event = if flushed {
+            Event::FlushedPrediction
+        } else {
+            Event::Indirect
+        };
+        self.count(before.number, event, 1, events);
+        self.since_redirect = 0;
+    }
+
+    #[inline(always)]
+    fn returned(&mut self, before: Before, start: u64, events: &EventTally) {
+        let by_stack = self.targets.pop();
+        let record = self.record(before.branch);
+        let last = std::mem::replace(&mut record.target, start);
+        let predicted = match by_stack {
+            None if self.return_fallback => Some(last),
+            by_stack => by_stack,
+        };
+        let right = predicted == Some(start);
+        if !right {
+            self.count(before.number, Event::Return, 1, events);
+            self.since_redirect = 0;
+        }
+        self.taken(before, start, right, events);
+    }
+}

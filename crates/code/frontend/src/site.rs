@@ -1,0 +1,135 @@
+//! Blocks of code as the model executes them. Everything that does not depend on what ran
+//! before is worked out once, when a block is met first.
+
+use std::collections::HashMap;
+
+use locklab_icache::{Block, CodeMap, Geometry};
+
+use crate::branch::{Exit, Kind};
+use crate::ops::Window;
+use crate::processor::Processor;
+
+/// An instruction of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its address.
+    pub address: u64,
+    /// The address by which caches distinguish its line: that of physical memory, or the same.
+    pub place: u64,
+    /// Its length in bytes.
+    pub bytes: u8,
+}
+
+/// A block: instructions from the first to the last, one after the other.
+#[derive(Debug)]
+pub struct Site {
+    /// The number of the block, from 0 in the order of the first call.
+    pub number: u32,
+    pub(crate) start: u64,
+    /// Where the code goes on that follows it in memory.
+    pub(crate) next: u64,
+    pub(crate) kind: Kind,
+    /// The number of the branch that ends it.
+    pub(crate) branch: u32,
+    /// The address of that branch.
+    pub(crate) branch_address: u64,
+    pub(crate) blocks: Box<[Block]>,
+    pub(crate) windows: Box<[Window]>,
+}
+
+/// Gives blocks and branches their numbers. One serves every vCPU of a run.
+#[derive(Debug)]
+pub struct Sites {
+    code: CodeMap,
+    /// Bytes of a line, and of a window of the micro-op cache.
+    line: u32,
+    window: u32,
+    branches: HashMap<u64, u32>,
+    sites: u32,
+}
+
+impl Sites {
+    /// Makes an empty map for front ends of this processor with such an L1i.
+    ///
+    /// # Errors
+    /// A sentence when the L2 cache of the processor is impossible with lines of this length.
+    pub fn new(processor: &Processor, l1i: Geometry) -> Result<Self, String> {
+        let l2 = l2_geometry(processor, l1i)?;
+        // The number of a line names its set in the larger cache, and so in the smaller.
+        let largest = if l2.sets() > l1i.sets() { l2 } else { l1i };
+        Ok(Sites {
+            code: CodeMap::new(largest),
+            line: l1i.line(),
+            window: processor.op_window.value as u32,
+            branches: HashMap::new(),
+            sites: 0,
+        })
+    }
+
+    /// Returns the map of lines.
+    pub fn code(&mut self) -> &mut CodeMap {
+        &mut self.code
+    }
+
+    /// Returns the block of these instructions, which `blocks` cover line by line, and which
+    /// ends with `exit`.
+    ///
+    /// # Panics
+    /// When there are no instructions, or after 2^32 blocks.
+    pub fn site(&mut self, instructions: &[Instruction], blocks: Vec<Block>, exit: Exit) -> Site {
+        let (first, last) = (instructions[0], instructions[instructions.len() - 1]);
+        let number = self.sites;
+        self.sites = self.sites.checked_add(1).expect("fewer than 2^32 blocks");
+        let branches = self.branches.len() as u32;
+        let branch = match exit.kind {
+            Kind::None => 0,
+            _ => *self.branches.entry(last.address).or_insert(branches),
+        };
+        Site {
+            number,
+            start: first.address,
+            next: last.address + u64::from(last.bytes),
+            kind: exit.kind,
+            branch,
+            branch_address: last.address,
+            windows: self.windows(instructions),
+            blocks: blocks.into(),
+        }
+    }
+
+    fn windows(&mut self, instructions: &[Instruction]) -> Box<[Window]> {
+        let mut windows: Vec<Window> = Vec::new();
+        let a_line = self.line / self.window;
+        for instruction in instructions {
+            let line = self.code.line(instruction.place).number();
+            let window = instruction.place % u64::from(self.line) / u64::from(self.window);
+            let number = line * a_line + window as u32;
+            let start = 1 << (instruction.place % u64::from(self.window));
+            match windows.last_mut() {
+                Some(last) if last.number == number => last.starts |= start,
+                _ => windows.push(Window {
+                    number,
+                    starts: start,
+                }),
+            }
+        }
+        windows.into()
+    }
+}
+
+/// Returns the L2 cache of a processor, with the lines of its L1i.
+pub(crate) fn l2_geometry(processor: &Processor, l1i: Geometry) -> Result<Geometry, String> {
+    let window = processor.op_window.value as u32;
+    if l1i.line() < window {
+        return Err(format!(
+            "lines of {} bytes are shorter than the micro-op cache's window of {window}",
+            l1i.line()
+        ));
+    }
+    Geometry::new(
+        processor.l2_size.value as u32,
+        processor.l2_ways.value as u32,
+        l1i.line(),
+    )
+    .map_err(|error| format!("the L2 of {}: {error}", processor.name))
+}

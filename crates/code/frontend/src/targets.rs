@@ -1,0 +1,119 @@
+//! What predicts where a branch goes: two levels of a branch target buffer, the targets of
+//! indirect branches by path, and the return stack.
+
+use crate::direction::Path;
+use crate::processor::Processor;
+use crate::sets::Sets;
+
+/// Where the branch target buffer has a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    First,
+    Second,
+    Nowhere,
+}
+
+/// A target of an indirect branch on one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnPath {
+    tag: u32,
+    /// The flushes that had happened when it was learnt.
+    flushes: u32,
+    target: u64,
+}
+
+/// The predictors of targets.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    first: Sets,
+    second: Sets,
+    on_path: Vec<OnPath>,
+    path_length: u32,
+    returns: Vec<u64>,
+    /// Where the next return address goes.
+    top: usize,
+    /// Return addresses that are held.
+    depth: usize,
+    pub(crate) flushes: u32,
+}
+
+impl Targets {
+    pub(crate) fn new(processor: &Processor) -> Self {
+        let size = |figure: &crate::processor::Figure| figure.value as usize;
+        Targets {
+            first: Sets::new(size(&processor.btb1_entries), size(&processor.btb1_ways)),
+            second: Sets::new(size(&processor.btb2_entries), size(&processor.btb2_ways)),
+            on_path: vec![
+                OnPath::default();
+                size(&processor.indirect_entries).max(1).next_power_of_two()
+            ],
+            path_length: processor.indirect_path.value as u32,
+            returns: vec![0; size(&processor.return_stack).max(1)],
+            top: 0,
+            depth: 0,
+            flushes: 0,
+        }
+    }
+
+    /// Looks up a taken branch, and enters it.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, branch: u32, address: u64, now: u64) -> Found {
+        // Neighbours lie in different sets.
+        let hash = (address >> 1 ^ address >> 4 ^ address >> 10 ^ address >> 16) as u32;
+        let first = self.first.touch(branch, hash, now);
+        let second = self.second.touch(branch, hash, now);
+        match (first, second) {
+            (true, _) => Found::First,
+            (false, true) => Found::Second,
+            (false, false) => Found::Nowhere,
+        }
+    }
+
+    /// Returns the target of an indirect branch on this path, if it is known, and learns
+    /// `target`.
+    pub(crate) fn on_path(&mut self, address: u64, path: &Path, target: u64) -> Option<u64> {
+        let hash = path.hash(self.path_length) ^ address.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20;
+        let tag = (hash >> 24) as u32 | 1;
+        let place = hash as usize & (self.on_path.len() - 1);
+        let entry = &mut self.on_path[place];
+        let known = (entry.tag == tag && entry.flushes == self.flushes).then_some(entry.target);
+        *entry = OnPath {
+            tag,
+            flushes: self.flushes,
+            target,
+        };
+        known
+    }
+
+    /// Notes the return address of a call. The oldest is lost when the stack is full.
+    #[inline(always)]
+    pub(crate) fn call(&mut self, next: u64) {
+        self.returns[self.top] = next;
+        self.top = if self.top + 1 == self.returns.len() {
+            0
+        } else {
+            self.top + 1
+        };
+        self.depth = (self.depth + 1).min(self.returns.len());
+    }
+
+    /// Returns where a return goes, by the stack; `None` when it is empty.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<u64> {
+        if self.depth == 0 {
+            return None;
+        }
+        self.depth -= 1;
+        self.top = self.top.checked_sub(1).unwrap_or(self.returns.len() - 1);
+        Some(self.returns[self.top])
+    }
+
+    /// Forgets the targets of indirect branches, and with `direct` those of others too.
+    pub(crate) fn flush(&mut self, direct: bool, now: u64) {
+        self.flushes += 1;
+        if direct {
+            self.first.clear(now);
+            self.second.clear(now);
+        }
+    }
+}
