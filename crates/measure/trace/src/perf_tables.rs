@@ -28,6 +28,8 @@ pub struct LockRow {
     pub kind: String,
     /// The lock that the longest wait was for, where it is said.
     pub lock: String,
+    /// The slab cache of the object that the lock is in, where it is said.
+    pub slab: String,
     /// Waits, or all acquisitions.
     pub count: u64,
     /// The time of all waits, in nanoseconds.
@@ -53,13 +55,13 @@ pub fn lock_table(text: &str) -> Option<LockTable> {
         match (titles, words.as_slice()) {
             (_, []) => {}
             (Titles::Other, _) => {}
-            (Titles::Contention, words) => match contention(words) {
+            (Titles::Contention(behind), words) => match contention(words, *behind) {
                 Some(row) => table.rows.push(row),
                 // A call chain stands below its row.
                 None if words[0].starts_with("0x") => {}
                 None => table.unread += 1,
             },
-            (Titles::Csv, _) => match csv(line) {
+            (Titles::Csv(behind), _) => match csv(line, *behind) {
                 Some(row) => table.rows.push(row),
                 None => table.unread += 1,
             },
@@ -87,8 +89,8 @@ pub fn lock_table(text: &str) -> Option<LockTable> {
 /// The titles of a table.
 #[derive(Clone, Copy, PartialEq)]
 enum Titles {
-    Contention,
-    Csv,
+    Contention(Behind),
+    Csv(Behind),
     Klockstat,
     /// Holds, which are not waits.
     Other,
@@ -98,10 +100,10 @@ impl Titles {
     fn of(line: &str) -> Option<Self> {
         let has = |all: &[&str]| all.iter().all(|title| line.contains(title));
         if line.starts_with('#') && has(&["contended", "total wait", "max wait"]) {
-            return Some(Self::Csv);
+            return Some(Self::Csv(Behind::of(line)));
         }
         if has(&["contended", "total wait", "max wait", "avg wait"]) {
-            return Some(Self::Contention);
+            return Some(Self::Contention(Behind::of(line)));
         }
         if has(&["Caller", "Avg Wait", "Count", "Max Wait", "Total Wait"]) {
             return Some(Self::Klockstat);
@@ -111,52 +113,106 @@ impl Titles {
 
     fn program(self) -> &'static str {
         match self {
-            Self::Contention | Self::Csv => "perf lock contention",
+            Self::Contention(_) | Self::Csv(_) => "perf lock contention",
             Self::Klockstat | Self::Other => "klockstat",
         }
     }
 }
 
-/// `2214 129.63 ms 1.94 ms 58.55 us spinlock CALLER`, or behind the times an
-/// address and a name.
-fn contention(words: &[&str]) -> Option<LockRow> {
-    let count = words.first()?.parse().ok()?;
-    let waited_ns = time(words.get(1..3)?)?;
-    let longest_ns = time(words.get(3..5)?)?;
+/// What stands behind the times of a row of `perf lock contention`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Behind {
+    /// `spinlock CALLER`: rows by call site.
+    Caller,
+    /// `ffff8881002a3b00 &task_struct (mutex)`: rows by lock (`-l`).
+    Address,
+    /// A thread or a cgroup: rows by who waited.
+    Waiter,
+}
+
+impl Behind {
+    fn of(titles: &str) -> Self {
+        let has = |title| titles.contains(title);
+        match (has("caller"), has("address")) {
+            (true, _) => Self::Caller,
+            (_, true) => Self::Address,
+            _ => Self::Waiter,
+        }
+    }
+}
+
+/// `2214 129.63 ms 1.94 ms 58.55 us`, and what stands behind.
+fn contention(words: &[&str], behind: Behind) -> Option<LockRow> {
+    let times = LockRow {
+        count: words.first()?.parse().ok()?,
+        waited_ns: time(words.get(1..3)?)?,
+        longest_ns: time(words.get(3..5)?)?,
+        ..LockRow::default()
+    };
     time(words.get(5..7)?)?;
     let (first, rest) = words.get(7..)?.split_first()?;
-    let is_address = first.len() >= 12 && first.bytes().all(|b| b.is_ascii_hexdigit());
-    let (kind, name) = match (is_address, rest) {
-        // A lock without a name is called by its address.
-        (true, []) => ("", format!("0x{first}")),
-        (true, rest) => ("", rest.join(" ")),
-        (false, []) => ("", (*first).to_owned()),
-        (false, rest) => (*first, rest.join(" ")),
-    };
-    Some(LockRow {
-        name,
-        kind: kind.to_owned(),
-        lock: String::new(),
-        count,
-        waited_ns,
-        longest_ns,
+    let kind = rest
+        .last()
+        .and_then(|word| Some(word.strip_prefix('(')?.strip_suffix(')')?));
+    Some(match behind {
+        Behind::Caller if !rest.is_empty() => LockRow {
+            kind: (*first).to_owned(),
+            name: rest.join(" "),
+            ..times
+        },
+        Behind::Address => match kind {
+            Some(kind) => by_address(first, &rest[..rest.len() - 1].join(" "), kind, times),
+            None => by_address(first, &rest.join(" "), "", times),
+        },
+        Behind::Caller | Behind::Waiter => LockRow {
+            name: words[7..].join(" "),
+            ..times
+        },
     })
 }
 
 /// The same with commas (`-x ,`), times in nanoseconds.
-fn csv(line: &str) -> Option<LockRow> {
+fn csv(line: &str, behind: Behind) -> Option<LockRow> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-    let [count, waited, longest, _, kind, name, ..] = fields.as_slice() else {
+    let [count, waited, longest, _, rest @ ..] = fields.as_slice() else {
         return None;
     };
-    Some(LockRow {
-        name: (*name).to_owned(),
-        kind: (*kind).to_owned(),
-        lock: String::new(),
+    let times = LockRow {
         count: count.parse().ok()?,
         waited_ns: waited.parse().ok()?,
         longest_ns: longest.parse().ok()?,
+        ..LockRow::default()
+    };
+    Some(match (behind, rest) {
+        (_, []) => return None,
+        (Behind::Caller, [kind, name, ..]) => LockRow {
+            kind: (*kind).to_owned(),
+            name: (*name).to_owned(),
+            ..times
+        },
+        (Behind::Address, [address, name @ .., kind]) => {
+            by_address(address, &name.join(","), kind, times)
+        }
+        (_, rest) => LockRow {
+            name: rest.join(" "),
+            ..times
+        },
     })
+}
+
+/// A lock by its address: by its symbol, or by the slab cache of the object that it is
+/// in, which perf calls `&CACHE`. One without a name is called by its address.
+fn by_address(address: &str, symbol: &str, kind: &str, times: LockRow) -> LockRow {
+    let slab = symbol.strip_prefix('&').filter(|name| !name.contains("->"));
+    LockRow {
+        name: match symbol {
+            "" => format!("0x{}", address.trim_start_matches("0x")),
+            symbol => symbol.to_owned(),
+        },
+        kind: kind.to_owned(),
+        slab: slab.unwrap_or_default().to_owned(),
+        ..times
+    }
 }
 
 /// `CALLER 155 ns 33052 115.5 us 5.1 ms`.
@@ -167,11 +223,10 @@ fn klockstat(words: &[&str]) -> Option<LockRow> {
     time(&[mean, unit])?;
     Some(LockRow {
         name: (*name).to_owned(),
-        kind: String::new(),
-        lock: String::new(),
         count: count.parse().ok()?,
         waited_ns: time(&[waited, of_waited])?,
         longest_ns: time(longest)?,
+        ..LockRow::default()
     })
 }
 
@@ -231,6 +286,46 @@ mod tests {
         assert_eq!(names, ["&mm->mmap_lock", "0xffff8881002a3b40"]);
         let csv = lock_table("# output: contended, total wait, max wait, avg wait, type, caller\n7, 700, 200, 100, mutex, pipe_read+0x6a\n").unwrap();
         assert_eq!((csv.rows[0].count, csv.rows[0].waited_ns), (7, 700.0));
+    }
+
+    /// By lock, as `perf lock contention -b -l` prints it: symbols, the slab cache of an
+    /// object where the kernel says it, and nothing.
+    #[test]
+    fn a_lock_in_a_slab_object_has_the_name_of_its_cache() {
+        let text = " contended   total wait     max wait     avg wait            address   symbol
+
+         4     13.60 us      5.11 us      3.40 us   ffffffffb1c3a8c0   rtnl_mutex (mutex)
+         9     11.20 us      3.00 us      1.24 us   ffff9d0409d6f9a8   &task_struct (spinlock)
+         2      2.16 us      1.93 us      1.08 us   ffff9d7804b992d8    (mutex)
+         1       845 ns       845 ns       845 ns   ffff9d78036e6e00   &mm->mmap_lock (rwsem)
+";
+        let csv = "# output: contended, total wait, max wait, avg wait, address, symbol, type
+4, 13600, 5110, 3400, ffffffffb1c3a8c0, rtnl_mutex, mutex
+9, 11200, 3000, 1240, ffff9d0409d6f9a8, &task_struct, spinlock
+2, 2160, 1930, 1080, ffff9d7804b992d8, , mutex
+1, 845, 845, 845, ffff9d78036e6e00, &mm->mmap_lock, rwsem
+";
+        for text in [text, csv] {
+            let rows = lock_table(text).unwrap().rows;
+            let of = |row: &LockRow| [&row.name, &row.kind, &row.slab].map(String::clone);
+            let found: Vec<[String; 3]> = rows.iter().map(of).collect();
+            assert_eq!(
+                found,
+                [
+                    ["rtnl_mutex", "mutex", ""],
+                    ["&task_struct", "spinlock", "task_struct"],
+                    ["0xffff9d7804b992d8", "mutex", ""],
+                    ["&mm->mmap_lock", "rwsem", ""],
+                ]
+            );
+        }
+        let by_thread = " contended   total wait     max wait     avg wait          pid   comm
+         5     12.00 us      4.00 us      2.40 us         4711   worker two
+";
+        assert_eq!(
+            lock_table(by_thread).unwrap().rows[0].name,
+            "4711 worker two"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use locklab_document::number::{grouped, percent, time};
 use locklab_document::{Column, Document, Part, Section, Table, render};
-use locklab_trace::{LockTable, lock_table};
+use locklab_trace::{LockRow, LockTable, lock_table};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -49,7 +49,7 @@ impl KernelTable {
         }
         document.push(head);
         let all = self.waited();
-        let cells = |row: &locklab_trace::LockRow| {
+        let cells = |row: &LockRow| {
             vec![
                 row.name.clone(),
                 match row.kind.is_empty() {
@@ -90,6 +90,7 @@ impl KernelTable {
                 "name": row.name,
                 "kind": row.kind,
                 "lock": row.lock,
+                "slab": row.slab,
                 "count": row.count,
                 "waited_ns": row.waited_ns,
                 "longest_ns": row.longest_ns,
@@ -133,9 +134,98 @@ impl KernelTable {
         if self.table.counts_all {
             notes.push("klockstat counts every acquisition, whether it waited or not".into());
         }
-        if self.table.unread > 0 {
-            notes.push(format!("{} lines are not read", self.table.unread));
+        if let Some(row) = self.table.rows.iter().find(|row| !row.slab.is_empty()) {
+            notes.push(format!(
+                "{} is a lock in an object of the slab cache {}, of which there may be many",
+                row.name, row.slab
+            ));
+        }
+        let unnamed = self
+            .table
+            .rows
+            .iter()
+            .filter(|row| row.name.starts_with("0x"));
+        match unnamed.count() {
+            0 => {}
+            n => notes.push(format!(
+                "{} no name: perf names the slab cache of a lock's object with -b -l from Linux \
+                 6.14 on, and no tracepoint has it",
+                match n {
+                    1 => "1 lock has".to_owned(),
+                    n => format!("{n} locks have"),
+                }
+            )),
+        }
+        match self.table.unread {
+            0 => {}
+            1 => notes.push("1 line is not read".into()),
+            n => notes.push(format!("{n} lines are not read")),
         }
         notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> KernelTable {
+        KernelTable {
+            table: lock_table(text).unwrap(),
+            file: "waits.txt".into(),
+        }
+    }
+
+    #[test]
+    fn the_report_says_who_waits_most_and_what_a_table_cannot_say() {
+        let by_lock = table(
+            " contended   total wait     max wait     avg wait            address   symbol
+
+         9     30.00 us      3.00 us      3.33 us   ffff9d0409d6f9a8   &task_struct (spinlock)
+         2     10.00 us      1.93 us      5.00 us   ffff9d7804b992d8    (mutex)
+ what is this
+",
+        );
+        let text = by_lock.text();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let text = words.join(" ");
+        for part in [
+            "Locks waited for, from waits.txt",
+            "a table of perf lock contention; read, not measured here",
+            "40.0 µs of waiting in all; &task_struct has 75 % of it.",
+            "&task_struct spinlock 9 75 %",
+            "0xffff9d7804b992d8 mutex 2 25 %",
+            "&task_struct is a lock in an object of the slab cache task_struct",
+            "who held a lock and for how long is not in it",
+            "1 lock has no name",
+            "1 line is not read",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let json = by_lock.json();
+        assert_eq!(json["rows"][0]["slab"], "task_struct");
+        assert_eq!(json["rows"][1]["waited_ns"], 10_000.0);
+        assert_eq!(
+            json["verdict"],
+            "40.0 µs of waiting in all; &task_struct has 75 % of it."
+        );
+    }
+
+    #[test]
+    fn a_table_without_a_wait_says_so() {
+        let none = table(" contended   total wait     max wait     avg wait   type   caller\n");
+        assert_eq!(none.json()["verdict"], "It has no wait.");
+        let counted = table(
+            "   Caller  Avg Wait    Count   Max Wait   Total Wait
+        pipe_read+0x6a    155 ns    33052   115.5 us       5.1 ms
+",
+        );
+        assert!(counted.text().contains("Acquired"));
+        assert!(
+            counted.json()["notes"][1]
+                .as_str()
+                .unwrap()
+                .contains("every acquisition")
+        );
     }
 }
