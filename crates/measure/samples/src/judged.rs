@@ -2,8 +2,10 @@
 //!
 //! What was not measured in turn may differ because the machine drifted between
 //! the sides. So a drift is assumed, decided beforehand, and over the time between
-//! them it is the bias that a difference must exceed. Must never be fitted to the
-//! samples: a change of everything at once looks the same as a drift.
+//! them it is the bias that a difference must exceed: all of the time that the runs
+//! took, and of a pause before the second file's no more than [`PAUSE`], since a
+//! machine does not go on drifting for days. Must never be fitted to the samples: a
+//! change of everything at once looks the same as a drift.
 
 use crate::matching::{Compared, Matched, Unmatched, Why};
 use locklab_host::error::Error;
@@ -21,13 +23,22 @@ pub struct Judging {
     pub apart: Option<f64>,
 }
 
-/// The time between the sides, and how it is known.
+/// The most seconds of a pause between two files in which the machine is assumed to
+/// drift, unless the caller gives the time between them.
+pub const PAUSE: f64 = 3600.0;
+
+/// The time between the sides in seconds, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Apart {
     /// The caller said so.
     Given(f64),
-    /// The files have dates.
-    Dates(f64),
+    /// By the dates of the files.
+    Dates {
+        /// The time between them.
+        seconds: f64,
+        /// The time that their runs took, of which all counts.
+        runs: f64,
+    },
     /// At least so long, by the time that their runs took.
     Runs(f64),
 }
@@ -37,8 +48,23 @@ impl Apart {
     #[must_use]
     pub fn seconds(self) -> f64 {
         match self {
-            Self::Given(seconds) | Self::Dates(seconds) | Self::Runs(seconds) => seconds,
+            Self::Given(seconds) | Self::Dates { seconds, .. } | Self::Runs(seconds) => seconds,
         }
+    }
+
+    /// Returns the seconds in which the machine is assumed to drift.
+    #[must_use]
+    pub fn drifting(self) -> f64 {
+        match self {
+            Self::Dates { seconds, runs } => seconds.min(runs + PAUSE),
+            other => other.seconds(),
+        }
+    }
+
+    /// Returns whether the pause was longer than the machine is assumed to drift.
+    #[must_use]
+    pub fn is_another_day(self) -> bool {
+        self.drifting() < self.seconds()
     }
 }
 
@@ -90,7 +116,7 @@ impl JudgedSamples {
 }
 
 fn allowance(judging: &Judging, apart: Apart) -> f64 {
-    judging.drift * apart.seconds() / 3600.0
+    judging.drift * apart.drifting() / 3600.0
 }
 
 /// Judges the benchmarks of two files. Those that decide are one family.
@@ -102,9 +128,10 @@ pub fn judge(mut compared: Compared, judging: Judging) -> Result<JudgedSamples, 
     let took = 0.5 * (compared.seconds[0] + compared.seconds[1]);
     let apart = match (judging.apart, began.zip(ended)) {
         (Some(seconds), _) => Apart::Given(seconds),
-        (None, Some((began, ended))) if (ended - began).abs() > took => {
-            Apart::Dates((ended - began).abs())
-        }
+        (None, Some((began, ended))) if (ended - began).abs() > took => Apart::Dates {
+            seconds: (ended - began).abs(),
+            runs: took,
+        },
         (None, _) => Apart::Runs(took),
     };
     let rows = std::mem::take(&mut compared.rows);

@@ -19,6 +19,6 @@ mod units;
 
 pub use benchmark::{Benchmark, Run, SampleFile, Unreadable};
 pub use formats::{Format, read};
-pub use judged::{JudgedRow, JudgedSamples, Judging, fails, judge};
+pub use judged::{Apart, JudgedRow, JudgedSamples, Judging, fails, judge};
 pub use matching::{Compared, Matching, Unmatched, compare};
 pub use report::document;

@@ -1,11 +1,12 @@
 //! The report of two files of samples: one table over all benchmarks, what the
 //! verdicts do not cover, and a geometric mean only beside what it hides.
 
-use crate::judged::{Apart, JudgedRow, JudgedSamples};
+use crate::judged::{Apart, JudgedRow, JudgedSamples, PAUSE};
 use crate::matching::Why;
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
 use locklab_judge::{Estimate, Family, Role, Sampling, Shown, Verdict, Warning};
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
 
@@ -118,7 +119,13 @@ fn apart(apart: Apart) -> String {
     let text = number::duration(Duration::try_from_secs_f64(apart.seconds()).unwrap_or_default());
     match apart {
         Apart::Given(_) => format!("{text} as given"),
-        Apart::Dates(_) => format!("{text} by the files' dates"),
+        Apart::Dates { runs, .. } if apart.is_another_day() => {
+            format!(
+                "{text} by the files' dates, of which {} count",
+                number::duration(Duration::try_from_secs_f64(runs + PAUSE).unwrap_or_default())
+            )
+        }
+        Apart::Dates { .. } => format!("{text} by the files' dates"),
         Apart::Runs(_) => format!("at least {text}, which their runs took"),
     }
 }
@@ -141,6 +148,10 @@ fn caveats(judged: &JudgedSamples) -> Vec<String> {
             );
             break;
         }
+    }
+    let alone = judged.primaries().any(|row| !is_paired(row));
+    if alone && judged.apart.is_another_day() {
+        list.push(another_day(judged));
     }
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
     for warning in judged.primaries().flat_map(|row| &row.judged.warnings) {
@@ -187,6 +198,35 @@ fn caveats(judged: &JudgedSamples) -> Vec<String> {
         });
     list.extend(invalid.map(|(name, reason)| format!("{name} is invalid: {reason}.")));
     list
+}
+
+/// Returns what files of two days do not show, and what of it would still be called had
+/// the machine drifted all the time.
+fn another_day(judged: &JudgedSamples) -> String {
+    let called = |row: &&JudgedRow| {
+        !is_paired(row) && matches!(row.judged.verdict, Verdict::Better | Verdict::Worse)
+    };
+    let all: Vec<&JudgedRow> = judged.primaries().filter(called).collect();
+    let whole = (judged.judging.drift * judged.apart.seconds() / 3600.0).ln_1p();
+    let beyond = |row: &&&JudgedRow| {
+        let interval = row.judged.estimate.map(|estimate| estimate.ci95);
+        interval.is_some_and(|limits| limits.low > whole || limits.high < -whole)
+    };
+    let text =
+        number::duration(Duration::try_from_secs_f64(judged.apart.seconds()).unwrap_or_default());
+    let mut sentence = format!(
+        "The files are {text} apart: another host, kernel or neighbour since then looks like a \
+         change of the program; only runs in turn tell them apart (locklab compare)."
+    );
+    if !all.is_empty() {
+        let _ = write!(
+            sentence,
+            " Had it drifted all that time, {} of {} that are called would still be (--apart).",
+            all.iter().filter(beyond).count(),
+            number::count(all.len(), "difference")
+        );
+    }
+    sentence
 }
 
 fn capital(text: &str) -> String {
@@ -497,6 +537,7 @@ fn data(
         "drift": {
             "per_hour": judged.judging.drift,
             "apart_s": judged.apart.seconds(),
+            "drifting_s": judged.apart.drifting(),
             "allowance": judged.allowance(),
         },
         "caveats": caveats,
