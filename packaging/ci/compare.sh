@@ -5,7 +5,7 @@
 # RUN         the command of the benchmark
 # BUILD       the command that builds it, or nothing
 # BASE        the commit to compare with
-# METRIC PAIRS DELTA FAIL_ON as the options of locklab compare, or nothing
+# METRIC PAIRS RETRY DELTA FAIL_ON as the options of locklab compare, or nothing
 # REPORTS     the folder for report.md, junit.xml and locklab.sarif [locklab-reports]
 set -eu
 : "${RUN:?is the command of the benchmark}"
@@ -44,6 +44,7 @@ set -- --baseline "$(side "$base")" --experiment "$(side "$PWD")" \
     --markdown "$reports/report.md" --junit "$reports/junit.xml" \
     --sarif "$reports/locklab.sarif"
 [ -z "${METRIC:-}" ] || set -- "$@" --metric "$METRIC"
+[ -z "${RETRY:-}" ] || set -- "$@" --retry "$RETRY"
 [ -z "${DELTA:-}" ] || set -- "$@" --delta "$DELTA"
 [ -z "${FAIL_ON:-}" ] || set -- "$@" --fail-on "$FAIL_ON"
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || set -- "$@" --github

@@ -22,6 +22,10 @@ use std::path::Path;
 /// Returns the settings of an experiment file; the design of the command line takes
 /// precedence.
 ///
+/// Why a ranking has no rounds for what is undecided.
+const NO_RETRY: &str = "is for two programs or kernels: a ranking has looks of its own, at which \
+                        locks leave it";
+
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid.
 pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSettings, Error> {

@@ -104,7 +104,7 @@ pub struct Estimate {
     pub experiment: f64,
     /// The Hodges-Lehmann estimate, a natural logarithm; positive is better.
     pub theta: f64,
-    /// The 95 % interval of θ.
+    /// The 95 % interval of θ, over all looks ([`Settings::looks`](crate::Settings::looks)).
     pub ci95: Interval,
     /// The 90 % interval of θ: two one-sided tests at 5 %.
     pub ci90: Interval,
@@ -173,6 +173,11 @@ impl Estimate {
 /// ```
 #[must_use]
 pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
+    of_pairs(pairs, direction, ALPHA)
+}
+
+/// Returns the estimate from pairs, whose interval of 95 % errs at this rate.
+fn of_pairs(pairs: &[Pair], direction: Direction, alpha: f64) -> Option<Estimate> {
     let (used, d): (Vec<&Pair>, Vec<f64>) = pairs
         .iter()
         .filter_map(|pair| Some((pair, pair.difference(direction)?)))
@@ -189,8 +194,8 @@ pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
         baseline: median(used.iter().map(|p| p.baseline)),
         experiment: median(used.iter().map(|p| p.experiment)),
         theta: walsh::median(&sorted),
-        ci95: Interval::of_walsh_averages(&sorted, ALPHA / 2.0),
-        ci90: Interval::of_walsh_averages(&sorted, ALPHA),
+        ci95: Interval::of_walsh_averages(&sorted, alpha / 2.0),
+        ci90: Interval::of_walsh_averages(&sorted, alpha),
         p: signed_rank::p_two_sided(&d),
         method: Method::for_pairs(d.len()),
         spread: standard_deviation(&d),
@@ -218,6 +223,11 @@ pub fn estimate(pairs: &[Pair], direction: Direction) -> Option<Estimate> {
 /// ```
 #[must_use]
 pub fn estimate_independent(samples: &Independent, direction: Direction) -> Option<Estimate> {
+    of_independent(samples, direction, ALPHA)
+}
+
+/// Returns the estimate from two samples, whose interval of 95 % errs at this rate.
+fn of_independent(samples: &Independent, direction: Direction, alpha: f64) -> Option<Estimate> {
     let sides = Side::BOTH.map(|side| samples.logarithms(side, direction));
     let [m, n] = [sides[0].len(), sides[1].len()];
     if m == 0 || n == 0 {
@@ -242,8 +252,8 @@ pub fn estimate_independent(samples: &Independent, direction: Direction) -> Opti
         baseline: of(median(baseline.iter().copied())),
         experiment: of(median(experiment.iter().copied())),
         theta: differences.median(),
-        ci95: Interval::of_differences(&differences, ALPHA / 2.0),
-        ci90: Interval::of_differences(&differences, ALPHA),
+        ci95: Interval::of_differences(&differences, alpha / 2.0),
+        ci90: Interval::of_differences(&differences, alpha),
         p: rank_sum::p_two_sided(&baseline, &experiment),
         method: rank_sum::method(m, n),
         spread: pooled(&baseline, &experiment),
@@ -253,11 +263,17 @@ pub fn estimate_independent(samples: &Independent, direction: Direction) -> Opti
     })
 }
 
-/// Returns the estimate from whatever runs there are.
-pub(crate) fn estimate_any(samples: &Samples, direction: Direction) -> Option<Estimate> {
+/// Returns the estimate from whatever runs there are, at one of so many looks. Its
+/// intervals cover at all of them together as often as their names say.
+pub(crate) fn estimate_any(
+    samples: &Samples,
+    direction: Direction,
+    looks: u32,
+) -> Option<Estimate> {
+    let alpha = ALPHA / f64::from(looks);
     match samples {
-        Samples::Pairs(pairs) => estimate(pairs, direction),
-        Samples::Independent(samples) => estimate_independent(samples, direction),
+        Samples::Pairs(pairs) => of_pairs(pairs, direction, alpha),
+        Samples::Independent(samples) => of_independent(samples, direction, alpha),
     }
 }
 

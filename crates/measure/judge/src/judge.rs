@@ -127,7 +127,7 @@ impl Comparison {
     /// that is not invalid is left for [`Comparison::decide`].
     fn examine(&self, settings: &Settings) -> Judged {
         let set_aside = self.samples.faults();
-        let estimate = estimate_any(&self.samples, self.direction);
+        let estimate = estimate_any(&self.samples, self.direction, settings.looks);
         let reasons = self.reasons(&set_aside, settings);
         let mut warnings = Vec::new();
         if let (Some((_, fault)), Samples::Pairs(_)) = (set_aside.first(), &self.samples) {
@@ -141,7 +141,7 @@ impl Comparison {
             role: self.role,
             p: match &estimate {
                 Some(estimate) if reasons.is_empty() && estimate.pairs >= self.fewest(settings) => {
-                    self.p(estimate)
+                    (self.p(estimate) * f64::from(settings.looks)).min(1.0)
                 }
                 _ => 1.0,
             },
@@ -273,7 +273,8 @@ impl Comparison {
         } else if significant && estimate.ci95.high < -band {
             Verdict::Worse
         } else {
-            let differs = significant || independent && estimate.p < ALPHA;
+            let looks = f64::from(settings.looks);
+            let differs = significant || independent && looks * estimate.p < ALPHA;
             if differs && estimate.ci95.excludes_zero() {
                 warnings.push(Warning::WithinBand {
                     band: band.exp_m1(),
@@ -287,22 +288,26 @@ impl Comparison {
                 });
             }
             let sampling = estimate.sampling;
-            let together = family.callable_with(judged.members, sampling.smallest_p());
+            let together = family.callable_with(judged.members, looks * sampling.smallest_p());
             if together != Some(1) {
                 warnings.push(Warning::TooFewForFamily {
                     family,
                     members: judged.members,
                     sampling,
-                    needed: sampling.needed(family, judged.members),
+                    needed: sampling.needed(family, judged.members, settings.looks),
                     together,
                 });
             }
             Verdict::Unclear {
-                detectable: detectable(&estimate, family.level(judged.members))
+                detectable: detectable(&estimate, family.level(judged.members) / looks)
                     .map(|effect| (effect + band).exp_m1()),
                 pairs_for_flat: (band < delta).then(|| {
                     let ratio = estimate.spread / delta;
-                    let pairs = (9.4 * sampling.per_pair() * ratio.powi(2)).ceil();
+                    let z = |looks: f64| {
+                        normal::upper_quantile(ALPHA / looks) + normal::upper_quantile(0.1)
+                    };
+                    let cost = 9.4 * (z(looks) / z(1.0)).powi(2);
+                    let pairs = (cost * sampling.per_pair() * ratio.powi(2)).ceil();
                     (pairs as u64).max(fewest as u64)
                 }),
             }

@@ -73,7 +73,8 @@ impl JudgedRegion {
     }
 }
 
-/// Judges regions, in their order. They may overlap.
+/// Judges regions, in their order, at one of so many looks
+/// ([`Settings::looks`](crate::Settings::looks)). They may overlap.
 ///
 /// Each cell counts by the signed-rank statistic of its pairs (a stratified test, P.
 /// van Elteren 1960), and all cells with [`MIN_PAIRS`] pairs or more count the same.
@@ -84,8 +85,9 @@ impl JudgedRegion {
 /// noise in each, and cells that were stopped for the sizes of their differences
 /// leave it so.
 #[must_use]
-pub fn judge_regions(regions: &[Region]) -> Vec<JudgedRegion> {
-    let mut judged: Vec<JudgedRegion> = regions.iter().map(Region::examine).collect();
+pub fn judge_regions(regions: &[Region], looks: u32) -> Vec<JudgedRegion> {
+    let looks = f64::from(looks);
+    let mut judged: Vec<JudgedRegion> = regions.iter().map(|r| r.examine(looks)).collect();
     let p: Vec<f64> = judged.iter().map(|j| j.p).collect();
     for ((judged, region), adjusted) in judged.iter_mut().zip(regions).zip(Family::Holm.adjust(&p))
     {
@@ -96,7 +98,7 @@ pub fn judge_regions(regions: &[Region]) -> Vec<JudgedRegion> {
 }
 
 impl Region {
-    fn examine(&self) -> JudgedRegion {
+    fn examine(&self, looks: f64) -> JudgedRegion {
         let strata = Strata::new(&self.cells);
         let pairs = strata.cells.iter().map(Vec::len).sum();
         let interval = |tail: f64| {
@@ -116,9 +118,9 @@ impl Region {
             },
             direction: self.direction,
             theta: strata.centre(),
-            ci95: interval(ALPHA / 2.0),
-            ci90: interval(ALPHA),
-            p: strata.p(),
+            ci95: interval(ALPHA / 2.0 / looks),
+            ci90: interval(ALPHA / looks),
+            p: (looks * strata.p()).min(1.0),
             p_adjusted: 1.0,
             cells: strata.cells.len(),
             pairs,
@@ -253,7 +255,7 @@ mod tests {
                 .collect(),
         );
         let flat = region((0..9).map(|_| around(0.0, 0.03)).collect());
-        let judged = judge_regions(&[better, flat]);
+        let judged = judge_regions(&[better, flat], 1);
         assert_eq!(judged[0].verdict, Verdict::Better);
         assert_eq!((judged[0].cells, judged[0].pairs), (9, 108));
         let ratio = judged[0].ratio().unwrap();
@@ -268,7 +270,7 @@ mod tests {
         let flat = || (0..4).map(|_| around(0.0, 0.01));
         let equal = region(flat().chain([around(-0.3, 0.02)]).collect());
         let more = region(flat().chain([many(around(-0.3, 0.02))]).collect());
-        let judged = judge_regions(&[equal, more]);
+        let judged = judge_regions(&[equal, more], 1);
         for region in &judged {
             assert!(region.theta.abs() < 0.005, "{}", region.theta);
         }
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn nothing_and_too_little_are_unclear() {
-        let judged = judge_regions(&[region(vec![]), region(vec![vec![0.5]; 3])]);
+        let judged = judge_regions(&[region(vec![]), region(vec![vec![0.5]; 3])], 1);
         assert_eq!(judged[0].verdict.word(), "unclear");
         assert_eq!(judged[0].ratio(), None);
         assert_eq!(judged[1].verdict.word(), "unclear");
@@ -308,8 +310,8 @@ mod tests {
             cells in prop::collection::vec(prop::collection::vec(-0.1..0.12_f64, 1..15), 1..6),
         ) {
             let swapped = cells.iter().map(|c| c.iter().map(|d| -d).collect()).collect();
-            let judged = judge_regions(&[region(cells)]).remove(0);
-            let other = judge_regions(&[region(swapped)]).remove(0);
+            let judged = judge_regions(&[region(cells)], 1).remove(0);
+            let other = judge_regions(&[region(swapped)], 1).remove(0);
             prop_assert!((judged.p - other.p).abs() < 1e-9);
             let opposite = match judged.verdict.word() {
                 "better" => "worse",

@@ -9,7 +9,7 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use crate::family::{Family, pairs_needed, smallest_p};
+use crate::family::{Family, smallest_p};
 use crate::pair::{Direction, Fault, FaultKind, Pair, Side, usable};
 use crate::rank_sum;
 
@@ -146,12 +146,13 @@ impl Sampling {
     }
 
     /// Returns how many pairs, or samples of each side, one of `members` comparisons needs
-    /// before it alone can be called.
-    pub(crate) fn needed(self, family: Family, members: usize) -> usize {
+    /// before it alone can be called at one of so many looks.
+    pub(crate) fn needed(self, family: Family, members: usize, looks: u32) -> usize {
+        let level = family.level(members) / f64::from(looks);
         match self {
-            Self::Pairs(_) => pairs_needed(family, members),
+            Self::Pairs(_) => (1..).find(|n| smallest_p(*n) < level).unwrap_or(usize::MAX),
             Self::Independent { .. } => (MIN_SAMPLES..)
-                .find(|n| rank_sum::smallest_p(*n, *n) < family.level(members))
+                .find(|n| rank_sum::smallest_p(*n, *n) < level)
                 .unwrap_or(usize::MAX),
         }
     }

@@ -31,6 +31,10 @@ pub struct Settings {
     /// or a counter did not run all the time; beyond it the comparison is
     /// invalid. 0.1 by default; 0 makes every such fault fatal.
     pub tolerated_failures: f64,
+    /// At how many looks a comparison may end, decided before the run: 1 by default.
+    /// Each look gets an equal part of the 5 % (Bonferroni), so the verdict errs in
+    /// 5 % at the most, whatever decided at which of them it ended.
+    pub looks: u32,
 }
 
 impl Default for Settings {
@@ -40,6 +44,7 @@ impl Default for Settings {
             min_pairs: MIN_PAIRS,
             family: Family::Holm,
             tolerated_failures: 0.1,
+            looks: 1,
         }
     }
 }
@@ -57,6 +62,9 @@ impl Settings {
         if !(0.0..=1.0).contains(&self.tolerated_failures) {
             return Err(BadSetting::ToleratedFailures(self.tolerated_failures));
         }
+        if self.looks == 0 {
+            return Err(BadSetting::Looks);
+        }
         if self.min_pairs < 2 {
             return Err(BadSetting::MinPairs(self.min_pairs));
         }
@@ -73,6 +81,8 @@ pub enum BadSetting {
     ToleratedFailures(f64),
     /// Fewer than two pairs have no spread.
     MinPairs(usize),
+    /// Without a look there is no verdict.
+    Looks,
     /// The bias band of the comparison with this index is negative or not
     /// finite.
     BiasBand(usize, f64),
@@ -95,6 +105,7 @@ impl fmt::Display for BadSetting {
             Self::MinPairs(n) => {
                 write!(f, "at least {n} pairs are asked for; ask for 2 or more")
             }
+            Self::Looks => write!(f, "no look is asked for; ask for 1 or more"),
             Self::BiasBand(i, x) => write!(
                 f,
                 "the bias band of comparison {i} is {x}; measure it again with --aa, or leave it \

@@ -98,6 +98,21 @@ pub struct Design {
     pub family: Family,
     /// Whether the experiment is the baseline again.
     pub aa: bool,
+    /// How many more rounds of `pairs` a cell may get that is undecided after one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry: u32,
+}
+
+fn is_zero(rounds: &u32) -> bool {
+    *rounds == 0
+}
+
+impl Design {
+    /// Returns at how many looks a cell may end, which share the 5 %.
+    #[must_use]
+    pub fn looks(&self) -> u32 {
+        self.retry + 1
+    }
 }
 
 /// The source of a figure, which is kept up to the report.

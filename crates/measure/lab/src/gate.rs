@@ -132,7 +132,9 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
     let (inside, alone): (Vec<_>, Vec<_>) = metrics
         .filter(|metric| metric.role == Role::Primary)
         .partition(|metric| metric.at.is_some());
-    let pairs = experiment.design.pairs as usize;
+    // A look has its part of the 5 %, as if there were so many times the members.
+    let looks = experiment.design.looks() as usize;
+    let pairs = experiment.design.pairs as usize * looks;
     // The places of a matrix that one run gives are a family of their own.
     let families = [
         (experiment.design.family, alone.len().max(1)),
@@ -141,7 +143,7 @@ pub fn too_few_pairs(experiment: &Experiment) -> Option<String> {
     families
         .into_iter()
         .filter(|(_, judged)| *judged > 0)
-        .find_map(|(family, judged)| too_few_for(family, judged, pairs))
+        .find_map(|(family, judged)| too_few_for(family, judged, looks, pairs))
 }
 
 fn too_few_blocks(experiment: &Experiment) -> Option<String> {
@@ -155,12 +157,12 @@ fn too_few_blocks(experiment: &Experiment) -> Option<String> {
     })
 }
 
-fn too_few_for(family: Family, judged: usize, pairs: usize) -> Option<String> {
-    let needed = pairs_needed(family, judged).max(MIN_PAIRS);
+fn too_few_for(family: Family, judged: usize, looks: usize, pairs: usize) -> Option<String> {
+    let needed = pairs_needed(family, judged * looks).max(MIN_PAIRS);
     if pairs >= needed {
         return None;
     }
-    let together = fewest_callable(family, judged, pairs).filter(|_| pairs >= MIN_PAIRS);
+    let together = fewest_callable(family, judged * looks, pairs).filter(|_| pairs >= MIN_PAIRS);
     let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
     Some(match together {
         None => format!(

@@ -156,7 +156,7 @@ pub(crate) fn judge(experiment: &Experiment, judged: &[JudgedCell], delta: f64) 
     let regions: Vec<Region> = parts.iter().map(|(.., region)| region.clone()).collect();
     parts
         .into_iter()
-        .zip(judge_regions(&regions))
+        .zip(judge_regions(&regions, experiment.design.looks()))
         .map(|((part, cells, region), mut judged)| {
             let simulated = matches!(experiment.provenance, Provenance::Simulation(_));
             if let ([of_machines], true) = (region.cells.as_slice(), simulated) {

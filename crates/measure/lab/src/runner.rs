@@ -52,6 +52,9 @@ pub struct Runner<'a> {
     pub deadline: Option<Instant>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
+    /// Says of each cell whether it is undecided, at a look that the design allows
+    /// ([`Design::retry`]).
+    pub undecided: &'a dyn Fn(Vec<Cell>) -> Vec<bool>,
 }
 
 /// Runs an experiment whose samples are kept nowhere else, and shows no
@@ -67,6 +70,7 @@ pub fn run_unrecorded(
         progress: &Progress::hidden(),
         deadline: None,
         interrupt,
+        undecided: &|_| Vec::new(),
     }
     .run(instrument, &mut experiment.cells)
 }
@@ -80,6 +84,8 @@ struct Standing {
     decided: bool,
     /// Pairs that may still be repeated.
     budget: u32,
+    /// Rounds of pairs that it got after the first.
+    rounds: u32,
     /// Its turns in this session, and the time that they took.
     turns: u32,
     spent: Duration,
@@ -173,6 +179,7 @@ impl Runner<'_> {
         if instrument.schedule() != Schedule::Shared {
             instrument.announce(&self.turns(instrument.pairing(), instrument.schedule(), cells));
         }
+        let mut looks = 0;
         loop {
             let next = match instrument.schedule() {
                 Schedule::CellByCell => {
@@ -195,7 +202,13 @@ impl Runner<'_> {
                     standing.closed = true;
                 }
             }
-            let Some(index) = next else { break };
+            let Some(index) = next else {
+                if self.look(cells, &mut standings, looks) {
+                    looks += 1;
+                    continue;
+                }
+                break;
+            };
             let stopped = if instrument.schedule() == Schedule::Shared {
                 let all = (0..cells.len())
                     .filter(|i| self.open(instrument, cells, &standings, *i, &clock))
@@ -236,6 +249,35 @@ impl Runner<'_> {
         outcome
     }
 
+    /// Looks at the cells after a round, and gives those that are undecided another, if
+    /// the design has one. What it sees is what a session sees that was not
+    /// interrupted: the pairs of the rounds so far.
+    fn look(&self, cells: &[Cell], standings: &mut [Standing], looks: u32) -> bool {
+        if looks >= self.design.retry {
+            return false;
+        }
+        let then = cells.iter().zip(&*standings).map(|(cell, standing)| Cell {
+            pairs: first(&cell.pairs, self.asked(standing)),
+            ..cell.clone()
+        });
+        let undecided = (self.undecided)(then.collect());
+        let mut any = false;
+        for ((cell, standing), undecided) in cells.iter().zip(standings).zip(undecided) {
+            if undecided && cell.stopped.is_none() && standing.rounds == looks {
+                standing.rounds += 1;
+                standing.budget += self.design.pairs;
+                (standing.begun, standing.closed) = (false, false);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Returns how many pairs a cell is to have.
+    fn asked(&self, standing: &Standing) -> u32 {
+        self.design.pairs * (standing.rounds + 1)
+    }
+
     fn open(
         &self,
         instrument: &dyn Instrument,
@@ -256,7 +298,7 @@ impl Runner<'_> {
         clock: &Clock,
     ) -> bool {
         let asked = match clock.end {
-            None => self.design.pairs,
+            None => self.asked(standing),
             Some(end) if instrument.now() < end => u32::MAX,
             Some(_) => return false,
         };
@@ -478,12 +520,16 @@ impl Runner<'_> {
         now: usize,
         clock: &Clock,
     ) {
-        let pairs = self.design.pairs;
-        let running = || cells.iter().filter(|c| c.stopped.is_none());
-        let of: u64 = running().map(|_| 2 * u64::from(pairs)).sum();
+        let all = cells.iter().zip(standings);
+        let running = || all.clone().filter(|(c, _)| c.stopped.is_none());
+        let of: u64 = running()
+            .map(|(_, standing)| 2 * u64::from(self.asked(standing)))
+            .sum();
         let key = &cells[now].key;
         let (Some(end), Some(time)) = (clock.end, instrument.time()) else {
-            let done = |cell: &Cell| 2 * u64::from(usable(&cell.pairs).min(pairs));
+            let done = |(cell, standing): (&Cell, &Standing)| {
+                2 * u64::from(usable(&cell.pairs).min(self.asked(standing)))
+            };
             let done = running().map(done).sum();
             self.progress.set(done, of, &key.to_string());
             return;
@@ -506,6 +552,12 @@ fn usable(pairs: &[Pair]) -> u32 {
     let counts = |pair: &&Pair| !pair.is_disturbed() && !pair.is_half();
     let usable = pairs.iter().filter(counts).count();
     u32::try_from(usable).unwrap_or(u32::MAX)
+}
+
+/// The first pairs, up to so many that need not be run again.
+fn first(pairs: &[Pair], count: u32) -> Vec<Pair> {
+    let end = (0..=pairs.len()).find(|end| usable(&pairs[..*end]) >= count);
+    pairs[..end.unwrap_or(pairs.len())].to_vec()
 }
 
 /// Whether there are all the requested pairs. Pairs that failed count: they are

@@ -6,12 +6,13 @@
 //! returned. It prints nothing except notes beside the progress bar.
 
 use crate::VERSION;
-use crate::experiment::{Experiment, Pair};
+use crate::experiment::{Cell, Experiment, Pair};
 use crate::instrument::Instrument;
 use crate::pairs::primary_pairs;
 use crate::progress::Progress;
 use crate::runner::{Outcome, Runner, Stop};
 use crate::store::{Listed, Recorder, Store, hash_of};
+use crate::verdicts::undecided;
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_judge::bias_band;
@@ -74,12 +75,25 @@ impl Session<'_> {
         let listed = store.listed(Some(id))?;
         instrument.numbered(id);
         let mut recorder = Recorder::new(store, id);
+        let like = Experiment {
+            cells: Vec::new(),
+            ..experiment.clone()
+        };
+        let undecided = |cells: Vec<Cell>| {
+            let then = Experiment {
+                cells,
+                ..like.clone()
+            };
+            // What cannot be judged is told with the report.
+            undecided(&then).unwrap_or_default()
+        };
         let outcome = Runner {
-            design: &experiment.design.clone(),
+            design: &like.design,
             recorder: &mut recorder,
             progress: &progress,
             deadline,
             interrupt,
+            undecided: &undecided,
         }
         .run(instrument, &mut experiment.cells);
         drop(progress);

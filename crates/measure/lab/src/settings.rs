@@ -208,7 +208,14 @@ pub struct DesignSettings {
     /// Seed of every random choice [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Up to so many more rounds of --pairs for what is unclear after one; the looks
+    /// share the 5 % [default: 0]
+    #[arg(long, value_name = "N")]
+    pub retry: Option<u32>,
 }
+
+/// The most rounds beyond the first: with more of them each has too little of the 5 %.
+const MOST_ROUNDS: u32 = 4;
 
 /// The seed of every random choice, unless another was given.
 pub const SEED: u64 = 1;
@@ -226,6 +233,17 @@ impl DesignSettings {
         self.delta.unwrap_or_default().fraction()
     }
 
+    /// Refuses rounds for what is undecided.
+    ///
+    /// # Errors
+    /// If they were asked for, with `why` there are none.
+    pub fn without_retry(&self, why: &str) -> Result<&Self, Error> {
+        match self.retry {
+            Some(1..) => Err(Error::Usage(format!("--retry {why}"))),
+            _ => Ok(self),
+        }
+    }
+
     /// The design, of as many pairs as an instrument takes by default.
     ///
     /// # Errors
@@ -237,8 +255,16 @@ impl DesignSettings {
                 "{pairs} pairs show nothing; give --pairs 8 or more"
             )));
         }
+        let retry = self.retry.unwrap_or(0);
+        if retry > MOST_ROUNDS {
+            return Err(Error::Usage(format!(
+                "--retry {retry} leaves each look too little of the 5 %; give {MOST_ROUNDS} or \
+                 fewer, with more --pairs"
+            )));
+        }
         Ok(Design {
             pairs,
+            retry,
             seed: self.seed(),
             delta: self.delta(),
             family,
@@ -258,6 +284,7 @@ impl Design {
             delta: Percent::default().fraction(),
             family: Family::FalseDiscovery,
             aa: false,
+            retry: 0,
         }
     }
 }

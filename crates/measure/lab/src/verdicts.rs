@@ -75,6 +75,7 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
     let settings = Settings {
         delta: experiment.design.delta,
         family: experiment.design.family,
+        looks: experiment.design.looks(),
         ..Settings::default()
     };
     let regions = Settings {
@@ -135,6 +136,25 @@ pub fn judge(experiment: &Experiment) -> Result<Verdicts, BadSetting> {
         cells,
         ranking,
     })
+}
+
+/// Returns of each cell whether a primary metric is unclear, so that more pairs may
+/// decide it.
+///
+/// # Errors
+/// [`BadSetting`] if the margin or a bias band makes no sense.
+pub fn undecided(experiment: &Experiment) -> Result<Vec<bool>, BadSetting> {
+    let verdicts = judge(experiment)?;
+    let mut undecided = vec![false; experiment.cells.len()];
+    for cell in &verdicts.cells {
+        let mut primary = cell
+            .metrics
+            .iter()
+            .filter(|m| m.metric.role == Role::Primary);
+        undecided[cell.cell] |=
+            primary.any(|m| matches!(m.judged.verdict, Verdict::Unclear { .. }));
+    }
+    Ok(undecided)
 }
 
 /// The pairs of a cell that may be compared with one another.

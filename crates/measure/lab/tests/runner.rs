@@ -9,6 +9,7 @@ use locklab_lab::progress::Progress;
 use locklab_lab::runner::{Runner, Stop};
 use locklab_lab::store::Recorder;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -257,10 +258,64 @@ fn a_time_limit_and_a_signal_stop_before_the_next_pair() {
         progress: &Progress::hidden(),
         deadline: None,
         interrupt: &AtomicBool::new(true),
+        undecided: &|_| Vec::new(),
     }
     .run(&mut script, &mut cells);
     assert_eq!(outcome.stopped, Some(Stop::Interrupted));
     assert!(cells[0].pairs.is_empty() && script.runs.is_empty());
+}
+
+/// Runs cells with two more rounds for those that are undecided: at the first look all
+/// but the first cell, at the second the last.
+fn run_rounds(cells: &mut [Cell], script: &mut Script, seen: &RefCell<Vec<Vec<usize>>>) {
+    let undecided = |cells: Vec<Cell>| {
+        seen.borrow_mut().push(lengths(&cells));
+        let looks = seen.borrow().len();
+        (0..cells.len()).map(|cell| cell >= looks).collect()
+    };
+    Runner {
+        design: &Design {
+            retry: 2,
+            ..design(8)
+        },
+        recorder: &mut Recorder::nowhere(),
+        progress: &Progress::hidden(),
+        deadline: None,
+        interrupt: &AtomicBool::new(false),
+        undecided: &undecided,
+    }
+    .run(script, cells);
+}
+
+#[test]
+fn what_is_undecided_gets_another_round_and_nothing_else_does() {
+    for schedule in [Schedule::CellByCell, Schedule::RoundByRound] {
+        let mut script = Script {
+            schedule,
+            ..Script::default()
+        };
+        let (mut cells, seen) = (cells(4), RefCell::default());
+        run_rounds(&mut cells, &mut script, &seen);
+        assert_eq!(lengths(&cells), [8, 16, 24, 24]);
+        assert_eq!(*seen.borrow(), [vec![8; 4], vec![8, 16, 16, 16]]);
+        assert_eq!((script.begun.len(), script.ended), (4 + 3 + 2, 4 + 3 + 2));
+    }
+}
+
+/// A session that was interrupted in a later round sees at each look what it saw then.
+#[test]
+fn a_look_after_an_interruption_sees_no_more_than_the_first_time() {
+    let (mut cells, seen) = (cells(4), RefCell::default());
+    let mut first = Script {
+        stop_after: 2 * (4 * 8 + 8 + 3),
+        ..Script::default()
+    };
+    run_rounds(&mut cells, &mut first, &seen);
+    assert_eq!(lengths(&cells), [8, 16, 11, 8]);
+    seen.borrow_mut().clear();
+    run_rounds(&mut cells, &mut Script::default(), &seen);
+    assert_eq!(*seen.borrow(), [vec![8; 4], vec![8, 16, 16, 16]]);
+    assert_eq!(lengths(&cells), [8, 16, 24, 24]);
 }
 
 #[test]

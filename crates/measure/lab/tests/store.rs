@@ -28,6 +28,7 @@ fn header() -> Experiment {
             delta: 0.1 + 0.2,
             family: Family::FalseDiscovery,
             aa: false,
+            retry: 0,
         },
         provenance: Provenance::Hardware("test".into()),
         facts: vec![("Unit".into(), "4 ns".into())],

@@ -110,6 +110,7 @@ fn experiment(aa: bool) -> Experiment {
         delta: 0.02,
         family: Family::Holm,
         aa,
+        retry: 0,
     })
 }
 
@@ -203,6 +204,31 @@ fn an_instrument_gets_resume_for_nothing() {
     assert_eq!(values(&resumed.experiment), values(&whole.experiment));
     let stored = Store::read(&path).unwrap().experiment(id).unwrap();
     assert_eq!(values(&stored), values(&whole.experiment));
+}
+
+#[test]
+fn an_instrument_gets_rounds_for_what_is_unclear_for_nothing() {
+    let design = Design {
+        retry: 2,
+        delta: 0.0001,
+        ..experiment(false).design
+    };
+    // Loaded by as much as the noise hides in a round.
+    let mut dice = Dice::new(1.0005);
+    let asked = dice.experiment(design);
+    let found = run(Path::new(":memory:"), false, asked, &mut dice).experiment;
+    let pairs: Vec<usize> = found.cells.iter().map(|cell| cell.pairs.len()).collect();
+    assert!(pairs.iter().all(|n| [12, 24, 36].contains(n)), "{pairs:?}");
+    assert!(pairs.iter().any(|n| *n > 12), "{pairs:?}");
+    let report = text(
+        &document(&found, &judge(&found).unwrap(), &context()),
+        Colour::Plain,
+    );
+    let words: Vec<&str> = report.split_whitespace().collect();
+    assert!(
+        words.join(" ").contains("up to 2 more rounds of 12"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn main() -> Result<(), String> {
             delta: 0.01,
             family: Family::FalseDiscovery,
             aa,
+            retry: 0,
         };
         let interrupt = Arc::new(AtomicBool::new(false));
         let (mut slices, mut experiment) =

@@ -350,6 +350,7 @@ impl KernelSweep {
                 delta: self.experiment.design.delta(),
                 family: Family::Holm,
                 aa: false,
+                retry: 0,
             },
             scope,
         })

@@ -33,6 +33,7 @@ pub(super) fn comparison<'a>(
     let pairs = pairs_for(plan.cells.len());
     let design = settings
         .design
+        .without_retry("is for programs and kernels: a matrix goes on with open cells until its --time is used up")?
         .design(pairs, Family::FalseDiscovery, args.aa)?;
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;

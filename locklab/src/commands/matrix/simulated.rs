@@ -35,6 +35,7 @@ pub(super) fn comparison<'a>(
     let spec = spec(settings, args.aa, &machine)?;
     let design = settings
         .design
+        .without_retry("is for what is measured, and this is simulated; give more --pairs")?
         .design(PAIRS, Family::FalseDiscovery, args.aa)?;
     let interrupt = interrupt::listen()?;
     let instrument = Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))

@@ -53,7 +53,11 @@ pub(super) fn comparison<'a>(
     spec.experiment = question.subjects[1].lock.clone();
     let plan = replayed::plan(spec, replay, &native)?;
     // Of many copies none has a bias to be stored.
-    let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
+    let design = args.design.without_retry(super::NO_RETRY)?.design(
+        BLOCKS,
+        Family::FalseDiscovery,
+        false,
+    )?;
     let interrupt = interrupt::listen()?;
     let (instrument, experiment) = native
         .ranking(question, plan, design, Arc::clone(&interrupt))

@@ -46,7 +46,11 @@ pub(super) fn comparison<'a>(
         },
     };
     let question = question(args, comparing.aa, &place)?;
-    let design = args.design.design(BLOCKS, Family::FalseDiscovery, false)?;
+    let design = args.design.without_retry(super::NO_RETRY)?.design(
+        BLOCKS,
+        Family::FalseDiscovery,
+        false,
+    )?;
     let spec = spec(args, cells, &question);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));

@@ -19,6 +19,16 @@ pub(super) fn facts(report: &Report) -> Facts {
     let seed = design.seed;
     let mut all = report.experiment.cells.iter().flat_map(|c| &c.pairs);
     let in_turn = all.any(Pair::has_order);
+    let rounds = match design.retry {
+        0 => String::new(),
+        retry => format!(
+            "; up to {} of {} for what was unclear, decided before the run: each of {} looks has \
+             its part of the 5 %",
+            number::count(retry as usize, "more round"),
+            design.pairs,
+            design.looks()
+        ),
+    };
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![
         if layout == Layout::Ranking {
@@ -30,7 +40,7 @@ pub(super) fn facts(report: &Report) -> Facts {
             fact(
                 "Pairs",
                 if in_turn {
-                    format!("{pairs} for each {each}, in random order (seed {seed})")
+                    format!("{pairs} for each {each}, in random order (seed {seed}){rounds}")
                 } else {
                     format!(
                         "{pairs} for each {each}; the runs of a pair differ only in what is \

@@ -188,6 +188,7 @@ pub(crate) fn run_until(
         progress: &Progress::hidden(),
         deadline,
         interrupt: &AtomicBool::new(false),
+        undecided: &|_| Vec::new(),
     }
     .run(script, cells)
 }

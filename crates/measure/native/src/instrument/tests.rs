@@ -17,6 +17,7 @@ fn design() -> Design {
         delta: 0.01,
         family: Family::FalseDiscovery,
         aa: false,
+        retry: 0,
     }
 }
 

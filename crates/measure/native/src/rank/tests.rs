@@ -36,6 +36,7 @@ fn ranking(names: &[&str], threads: &[usize], blocks: u32) -> (RankedSlices, Exp
         delta: 0.01,
         family: Family::FalseDiscovery,
         aa: false,
+        retry: 0,
     };
     native
         .ranking(question, plan, design, Arc::default())
