@@ -293,7 +293,7 @@ mod tests {
             prop_oneof![-1.0..-1e-6_f64, 1e-6..1.0_f64],
             12..30,
         )) {
-            let judged = region(vec![d.clone()]).examine();
+            let judged = region(vec![d.clone()]).examine(1.0);
             let pairs: Vec<_> = d
                 .iter()
                 .map(|d| crate::Pair::new(1.0, d.exp(), crate::Order::BaselineFirst))

@@ -3,7 +3,7 @@
 //! What was not measured in turn may differ because the machine drifted between
 //! the sides. So a drift is assumed, decided beforehand, and over the time between
 //! them it is the bias that a difference must exceed: all of the time that the runs
-//! took, and of a pause before the second file's no more than [`PAUSE`], since a
+//! took, and of a pause before the second file's no more than an hour, since a
 //! machine does not go on drifting for days. Must never be fitted to the samples: a
 //! change of everything at once looks the same as a drift.
 
@@ -25,7 +25,7 @@ pub struct Judging {
 
 /// The most seconds of a pause between two files in which the machine is assumed to
 /// drift, unless the caller gives the time between them.
-pub const PAUSE: f64 = 3600.0;
+pub(crate) const PAUSE: f64 = 3600.0;
 
 /// The time between the sides in seconds, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]

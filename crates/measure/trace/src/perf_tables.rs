@@ -153,7 +153,7 @@ fn contention(words: &[&str], behind: Behind) -> Option<LockRow> {
     let (first, rest) = words.get(7..)?.split_first()?;
     let kind = rest
         .last()
-        .and_then(|word| Some(word.strip_prefix('(')?.strip_suffix(')')?));
+        .and_then(|word| word.strip_prefix('(')?.strip_suffix(')'));
     Some(match behind {
         Behind::Caller if !rest.is_empty() => LockRow {
             kind: (*first).to_owned(),
