@@ -163,6 +163,7 @@ fn run_into(
         progress: &Progress::hidden(),
         deadline: None,
         interrupt: &AtomicBool::new(false),
+        undecided: &|_| Vec::new(),
     }
     .run(instrument, &mut experiment.cells);
     (experiment, outcome)
