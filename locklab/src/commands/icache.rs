@@ -46,7 +46,7 @@ pub struct IcacheArgs {
     /// Time limit of the run in seconds, after which it is killed
     #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
     pub run_limit: Limit,
-    /// Its old name.
+    /// The name of this limit in 0.2, refused with the new one.
     #[arg(long, hide = true)]
     pub time_limit: Option<Renamed<RunLimit>>,
     /// The program and its arguments

@@ -35,7 +35,7 @@ pub struct ScreenArgs {
     /// Time limit of one run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
     pub run_limit: Limit,
-    /// Its old name.
+    /// The name of this limit in 0.2, refused with the new one.
     #[arg(long, hide = true)]
     pub time_limit: Option<Renamed<RunLimit>>,
 }

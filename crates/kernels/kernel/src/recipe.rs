@@ -131,7 +131,7 @@ impl Experiment {
     /// If it is not TOML, has an unknown key or value, or both kernels are the
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // A file of version 0.1 is refused with the line to write.
+        // Another kind of experiment is refused with the command that runs it.
         let foreign = |word: &str| {
             format!(
                 "this is an experiment of kind '{word}', and not with kernels; 'locklab compare \

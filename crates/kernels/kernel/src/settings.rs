@@ -22,7 +22,7 @@ pub struct GuestSettings {
     /// Time limit of one boot, in seconds [default: 900]
     #[arg(long, value_name = "SECONDS")]
     pub boot_limit: Option<Limit>,
-    /// Its old name.
+    /// The name of this limit in 0.2, refused with the new one.
     #[arg(long, hide = true)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<BootLimit>>,

@@ -18,8 +18,8 @@ use toml::de::DeTable;
 pub struct FileKind {
     /// The word that a file uses.
     pub word: &'static str,
-    /// Settings by which a file without a kind, as in version 0.1, is
-    /// recognised; none for the kind that all others are.
+    /// Settings that only this kind has, by which the error of a file without
+    /// a kind proposes one; none for the kind that all others are.
     pub settings: &'static [&'static str],
 }
 
@@ -39,8 +39,8 @@ impl FileKind {
     /// Finds which of these kinds a file with this text is.
     ///
     /// # Errors
-    /// If the text is not TOML, or has no known `kind`, as a file of version
-    /// 0.1. The message has the line, and the line to write.
+    /// If the text is not TOML, or has no known `kind`. The message has the line,
+    /// and the line to write.
     pub fn of(text: &str, kinds: &[Self]) -> Result<Self, Error> {
         Self::find(text, kinds, |word, known| {
             format!("'{word}' is no kind of experiment; there are {known}")
@@ -162,8 +162,8 @@ fn first_setting(text: &str) -> usize {
     text.lines().position(sets).unwrap_or(0) + 1
 }
 
-/// The kind of a file of version 0.1, by the settings that only that kind
-/// had; the kind without such settings comes last.
+/// Returns the kind that a file without one most likely is, by the settings that
+/// only that kind has; the kind without such settings comes last.
 fn likely(table: &toml::Table, kinds: &[FileKind]) -> &'static str {
     let has = |name: &&str| table.contains_key(*name);
     let by_setting = kinds.iter().find(|kind| kind.settings.iter().any(has));

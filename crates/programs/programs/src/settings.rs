@@ -43,7 +43,7 @@ pub struct Settings {
     /// 120]
     #[arg(long, value_name = "SECONDS", help_heading = HEADING)]
     pub run_limit: Option<Limit>,
-    /// Its old name.
+    /// The name of this limit in 0.2, refused with the new one.
     #[arg(long, hide = true)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<RunLimit>>,
