@@ -51,32 +51,33 @@ impl Arena {
     /// Moves `value` to a line of its own.
     ///
     /// # Panics
-    /// If the arena, whose size the caller computed, is full or `T` wants
-    /// more than a line's alignment.
+    /// If the arena, whose size the caller computed, is full. A type that wants more
+    /// than a line's alignment does not compile.
     pub(crate) fn place<T>(&self, label: impl Into<String>, value: T) -> &T {
-        assert!(align_of::<T>() <= LINE);
-        let start = self.used.get();
-        let lines = Self::lines_for::<T>();
-        assert!(start + lines <= self.memory.len(), "the arena is full");
-        self.used.set(start + lines);
-        if lines > 0 {
-            self.labels
-                .borrow_mut()
-                .push((start * LINE..start * LINE + size_of::<T>(), label.into()));
-        }
-        // From the pointer to the whole, so that it may reach every line.
-        let place = self
-            .memory
-            .as_ptr()
-            .wrapping_add(start)
-            .cast_mut()
-            .cast::<T>();
+        const { assert!(align_of::<T>() <= LINE) };
+        let place = self.reserve(label.into(), size_of::<T>()).cast::<T>();
         // SAFETY: in bounds (asserted), aligned, inside `UnsafeCell`s that
         // were not handed out before.
         unsafe {
             place.write(value);
             &*place
         }
+    }
+
+    /// Reserves lines for an object of `size` bytes, and returns where they begin.
+    /// Apart from [`Arena::place`], because that is compiled for each type of each lock.
+    fn reserve(&self, label: String, size: usize) -> *mut u8 {
+        let start = self.used.get();
+        let lines = size.div_ceil(LINE);
+        assert!(start + lines <= self.memory.len(), "the arena is full");
+        self.used.set(start + lines);
+        if lines > 0 {
+            let bytes = start * LINE..start * LINE + size;
+            self.labels.borrow_mut().push((bytes, label));
+        }
+        // From the pointer to the whole, so that it may reach every line.
+        let whole = self.memory.as_ptr().cast_mut();
+        whole.wrapping_add(start).cast::<u8>()
     }
 
     /// A description of the object in a line: `lock`.

@@ -111,6 +111,12 @@ impl<L, P> Kind<L, P> {
     }
 }
 
+/// Places a new object. Apart from [`Kind`], because what a thread has for all locks is
+/// compiled once then, and not once for each lock.
+fn place_default<T: Default>(arena: &Arena, label: String) -> NonNull<()> {
+    NonNull::from(arena.place(label, T::default())).cast()
+}
+
 impl<P: Platform, L: RawLock<P>> LockKind for Kind<L, P> {
     fn lines(&self) -> (usize, usize) {
         (Arena::lines_for::<L>(), Arena::lines_for::<L::Ctx>())
@@ -121,11 +127,11 @@ impl<P: Platform, L: RawLock<P>> LockKind for Kind<L, P> {
     }
 
     fn place_lock(&self, arena: &Arena, label: String) -> NonNull<()> {
-        NonNull::from(arena.place(label, L::default())).cast()
+        place_default::<L>(arena, label)
     }
 
     fn place_context(&self, arena: &Arena, label: String) -> NonNull<()> {
-        NonNull::from(arena.place(label, L::Ctx::default())).cast()
+        place_default::<L::Ctx>(arena, label)
     }
 
     fn lines_of_thread(&self) -> [usize; 3] {
@@ -137,15 +143,15 @@ impl<P: Platform, L: RawLock<P>> LockKind for Kind<L, P> {
     }
 
     fn place_nodes(&self, arena: &Arena, label: String) -> *const () {
-        std::ptr::from_ref(arena.place(label, QueueNodes::<P>::default())).cast()
+        place_default::<QueueNodes<P>>(arena, label).as_ptr()
     }
 
     fn place_held(&self, arena: &Arena, label: String) -> *const () {
-        std::ptr::from_ref(arena.place(label, HeldLocks::<P>::default())).cast()
+        place_default::<HeldLocks<P>>(arena, label).as_ptr()
     }
 
     fn place_reader(&self, arena: &Arena, label: String) -> *const () {
-        std::ptr::from_ref(arena.place(label, VisibleReader::<P>::default())).cast()
+        place_default::<VisibleReader<P>>(arena, label).as_ptr()
     }
 
     unsafe fn settle(&self, lock: NonNull<()>) {
