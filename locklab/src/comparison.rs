@@ -299,3 +299,101 @@ fn trouble(measured: &Measured, kept: bool) -> Option<Error> {
     }
     not_complete(&measured.experiment).map(Error::Failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::StoreArgs;
+    use locklab_document::{Labels, Section};
+    use locklab_judge::Side;
+    use locklab_lab::experiment::{Cell, Design, Key, Metric, Role, Sample, Source};
+    use locklab_lab::instrument::{Stopped, Turn};
+    use serde_json::{Value, json};
+
+    /// Tosses coins; one that is not sound is lost in the end.
+    struct Coins {
+        is_sound: bool,
+    }
+
+    impl Instrument for Coins {
+        fn experiment(&self, design: Design) -> Experiment {
+            let metric = Metric::higher("heads", "", Source::Model).with_role(Role::Primary);
+            Experiment {
+                kind: "coins".into(),
+                labels: Labels::new("copper", "silver"),
+                spec: Value::Null,
+                design,
+                provenance: Provenance::Model("arithmetic".into()),
+                facts: vec![],
+                caveats: vec![],
+                cells: vec![Cell::new(Key::workload("coins", ""), vec![metric])],
+                interrupted: None,
+            }
+        }
+
+        fn fingerprint(&self) -> Value {
+            json!("coins")
+        }
+
+        fn bias_fingerprint(&self, _: &Cell) -> Option<Value> {
+            None
+        }
+
+        fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
+            let silver = side == Side::Experiment;
+            let heads = 50.0 + f64::from(turn.pair % 3) + if silver { 20.0 } else { 0.0 };
+            Ok(Sample {
+                values: [("heads".to_owned(), heads)].into(),
+                ..Sample::default()
+            })
+        }
+
+        fn finish(&mut self, report: &mut Document) -> Result<Option<String>, Error> {
+            report.push(Section::new("Given back"));
+            match self.is_sound {
+                true => Ok(None),
+                false => Err(Error::Failed("a coin is lost".into())),
+            }
+        }
+    }
+
+    /// Plans ten tosses of each coin.
+    fn planned<'a>(args: &'a ComparingArgs, common: &'a Common, is_sound: bool) -> Comparison<'a> {
+        let coins = Coins { is_sound };
+        Comparison {
+            experiment: coins.experiment(Design::usual(10)),
+            instrument: Box::new(coins),
+            options: Options::new(args, common, &Arc::default()),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn what_an_instrument_changed_is_given_back_before_the_report() {
+        let args = ComparingArgs {
+            store: StoreArgs {
+                store: Some(":memory:".into()),
+            },
+            ..ComparingArgs::default()
+        };
+        let common = Common {
+            dry_run: false,
+            quiet: true,
+            json: false,
+        };
+        let text = planned(&args, &common, true).would_run(false).unwrap();
+        assert!(
+            text.starts_with("Would compare silver with copper."),
+            "{text}"
+        );
+        for is_sound in [true, false] {
+            let judged = planned(&args, &common, is_sound).run().unwrap();
+            let last = judged.document.sections.last().unwrap();
+            assert_eq!(last.heading, "Given back");
+            assert_eq!(judged.verdicts.primaries().count(), 1);
+            // What could not be given back is an error behind a whole report.
+            let trouble = judged.trouble.map(|error| error.to_string());
+            assert_eq!(trouble, (!is_sound).then(|| "a coin is lost".to_owned()));
+        }
+    }
+}
