@@ -131,3 +131,46 @@ impl Processor {
             .plus(self.lost_in_all(events))
     }
 }
+
+/// Where the cycles of a run went, as documents show it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Account {
+    /// Cycles in all: of dispatch, and lost.
+    pub cycles: Cycles,
+    /// Cycles of dispatch, as if nothing was lost.
+    pub dispatch: Cycles,
+    /// Cycles lost to each cause.
+    pub lost: Vec<Lost>,
+    /// The count of each event, by its name.
+    pub events: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// Cycles lost to one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lost {
+    /// The cause.
+    pub cause: Cause,
+    /// The cycles.
+    pub cycles: Cycles,
+}
+
+impl Processor {
+    /// Returns where the cycles went.
+    pub fn account(&self, instructions: u64, events: &Events) -> Account {
+        Account {
+            cycles: self.cycles(instructions, events),
+            dispatch: self.dispatch(instructions, events),
+            lost: Cause::ALL
+                .into_iter()
+                .map(|(cause, _)| Lost {
+                    cause,
+                    cycles: self.lost(events, cause),
+                })
+                .collect(),
+            events: Event::ALL
+                .into_iter()
+                .map(|(event, name)| (name, events[event]))
+                .collect(),
+        }
+    }
+}

@@ -4,38 +4,54 @@
 //! TAgged GEometric history length branch prediction", JILP 2006). As on Intel's cores, by
 //! "Half&Half" (H. Yavarzadeh et al., S&P 2023), the path consists of taken branches only.
 
-/// The taken branches before now, two bits shifted in for each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Path([u64; 3]);
+/// How many tagged tables there are, at most.
+pub(crate) const TABLES: usize = 4;
+
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The taken branches before now. For each path length there is a register into which each
+/// taken branch is shifted, by so many bits that one as long ago as the length has left it.
+/// A length above 64 has a second register, for what left the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    registers: [u64; TABLES],
+    beyond: [u64; TABLES],
+    shifts: [u32; TABLES],
+    masks: [u64; TABLES],
+}
 
 impl Path {
+    /// Makes an empty path for these lengths, 128 at most each.
+    pub(crate) fn new(lengths: &[u32]) -> Self {
+        let length = |index: usize| lengths.get(index).copied().unwrap_or(64).clamp(1, 128);
+        Path {
+            registers: [0; TABLES],
+            beyond: [0; TABLES],
+            shifts: std::array::from_fn(|index| (64 / length(index)).clamp(1, 32)),
+            masks: std::array::from_fn(|index| match length(index) {
+                128.. => u64::MAX,
+                longer @ 65.. => (1 << (longer - 64)) - 1,
+                _ => 0,
+            }),
+        }
+    }
+
     /// Adds a taken branch.
     #[inline(always)]
     pub(crate) fn push(&mut self, branch: u64, target: u64) {
         let footprint = (branch ^ branch >> 9 ^ target << 3 ^ target >> 5) & 0xffff;
-        let [a, b, c] = self.0;
-        self.0 = [a << 2 ^ footprint, b << 2 | a >> 62, c << 2 | b >> 62];
+        for index in 0..TABLES {
+            let register = self.registers[index];
+            self.beyond[index] = self.beyond[index] << 1 | register >> 63;
+            self.registers[index] = register << self.shifts[index] ^ footprint;
+        }
     }
 
-    /// Returns a hash of the last `branches` of the path, 96 at most.
+    /// Returns a hash of the path of the length with this number, and of `address`.
     #[inline(always)]
-    pub(crate) fn hash(&self, branches: u32) -> u64 {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let bits = (2 * branches).min(192);
-        let low = |word: u64, bits: u32| {
-            if bits >= 64 {
-                word
-            } else {
-                word & ((1 << bits) - 1)
-            }
-        };
-        let mut hash = low(self.0[0], bits).wrapping_mul(ODD);
-        if bits > 64 {
-            hash = (hash ^ hash >> 29 ^ low(self.0[1], bits - 64)).wrapping_mul(ODD);
-        }
-        if bits > 128 {
-            hash = (hash ^ hash >> 29 ^ low(self.0[2], bits - 128)).wrapping_mul(ODD);
-        }
+    pub(crate) fn hash(&self, index: usize, address: u64) -> u64 {
+        let beyond = (self.beyond[index] & self.masks[index]).rotate_left(27);
+        let hash = (self.registers[index] ^ beyond ^ address << 17).wrapping_mul(ODD);
         hash ^ hash >> 32
     }
 }
@@ -54,74 +70,74 @@ struct Entry {
 pub(crate) struct Direction {
     /// Taken when 2 or more; from 0 to 3.
     base: Vec<u8>,
-    tables: Vec<(u32, Vec<Entry>)>,
+    /// All tables, one after the other.
+    tagged: Vec<Entry>,
+    /// Entries of each table, less one; and how many tables there are.
+    mask: usize,
+    tables: usize,
     /// Counts allocations, to age what is useful.
     allocations: u32,
 }
 
-/// How many tagged tables are looked at, at most.
-const TABLES: usize = 4;
+/// Where a branch is in the tagged tables.
+struct Places([(usize, u16); TABLES]);
 
 impl Direction {
-    /// Makes tables of `base` counters, and of `tagged` entries for each path length. Sizes
-    /// are rounded up to powers of two.
-    pub(crate) fn new(base: usize, tagged: usize, lengths: &[u32]) -> Self {
+    /// Makes tables of `base` counters, and of `tagged` entries for each of `tables` path
+    /// lengths. Sizes are rounded up to powers of two.
+    pub(crate) fn new(base: usize, tagged: usize, tables: usize) -> Self {
         let tagged = tagged.max(1).next_power_of_two();
         Direction {
             base: vec![1; base.max(1).next_power_of_two()],
-            tables: lengths
-                .iter()
-                .take(TABLES)
-                .map(|&length| (length, vec![Entry::default(); tagged]))
-                .collect(),
+            // A table that is not there is never matched: no tag is 0.
+            tagged: vec![Entry::default(); tagged * TABLES],
+            mask: tagged - 1,
+            tables: tables.min(TABLES),
             allocations: 0,
         }
     }
 
     /// Predicts the branch at `address` and learns how it went; returns whether it was right.
+    ///
+    /// Few branches are in it, because the CPU that runs this cannot predict them: they depend
+    /// on a program that is itself hard to predict.
     pub(crate) fn branch(&mut self, address: u64, path: &Path, taken: bool) -> bool {
-        let mut places = [(0, 0); TABLES];
-        let mut provider = None;
-        for (index, (length, table)) in self.tables.iter().enumerate() {
-            let hash = path.hash(*length) ^ address.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20;
-            let place = (hash ^ hash >> 17) as usize & (table.len() - 1);
-            let tag = (hash >> 23 ^ address >> 1) as u16 | 1;
-            places[index] = (place, tag);
-            if table[place].tag == tag {
-                provider = Some(index);
-            }
+        let mut places = Places([(0, 0); TABLES]);
+        let mut matches = 0_u32;
+        for index in 0..TABLES {
+            let hash = path.hash(index, address);
+            let place = (hash as usize & self.mask) + index * (self.mask + 1);
+            let tag = (hash >> 40) as u16 | 1;
+            places.0[index] = (place, tag);
+            matches |= u32::from(self.tagged[place].tag == tag) << index;
         }
         let base = (address ^ address >> 13) as usize & (self.base.len() - 1);
         let by_base = self.base[base] >= 2;
-        let predicted = match provider {
-            Some(index) => {
-                let entry = &mut self.tables[index].1[places[index].0];
-                let predicted = entry.counter >= 0;
-                // It is useful where the simpler table would have been wrong.
-                if predicted != by_base {
-                    entry.useful = match predicted == taken {
-                        true => (entry.useful + 1).min(3),
-                        false => entry.useful.saturating_sub(1),
-                    };
-                }
-                entry.counter = match taken {
-                    true => (entry.counter + 1).min(3),
-                    false => (entry.counter - 1).max(-4),
-                };
-                predicted
+        if matches == 0 {
+            let counter = self.base[base];
+            let up = (counter + 1).min(3);
+            self.base[base] = if taken { up } else { counter.saturating_sub(1) };
+            if by_base != taken {
+                self.allocate(0, &places, taken);
             }
-            None => by_base,
-        };
-        if provider.is_none() {
-            let counter = &mut self.base[base];
-            *counter = if taken {
-                (*counter + 1).min(3)
-            } else {
-                counter.saturating_sub(1)
-            };
+            return by_base == taken;
         }
+        let provider = matches.ilog2() as usize;
+        let entry = &mut self.tagged[places.0[provider].0];
+        let predicted = entry.counter >= 0;
+        // It is useful where the simpler table would have been wrong.
+        let more = (entry.useful + 1).min(3);
+        let less = entry.useful.saturating_sub(1);
+        let judged = if predicted == taken { more } else { less };
+        entry.useful = if predicted != by_base {
+            judged
+        } else {
+            entry.useful
+        };
+        let step = 2 * i8::from(taken) - 1;
+        entry.counter = (entry.counter + step).clamp(-4, 3);
         if predicted != taken {
-            self.allocate(provider.map_or(0, |index| index + 1), &places, taken);
+            self.allocate(provider + 1, &places, taken);
         }
         predicted == taken
     }
@@ -134,30 +150,25 @@ impl Direction {
 
     /// Gives the branch an entry with a longer path.
     #[cold]
-    fn allocate(&mut self, from: usize, places: &[(usize, u16); TABLES], taken: bool) {
-        let mut given = false;
-        for ((_, table), &(place, tag)) in self.tables.iter_mut().zip(places).skip(from) {
-            let entry = &mut table[place];
-            if entry.useful == 0 {
-                *entry = Entry {
+    fn allocate(&mut self, from: usize, places: &Places, taken: bool) {
+        let longer = || places.0.iter().take(self.tables).skip(from);
+        match longer().find(|(place, _)| self.tagged[*place].useful == 0) {
+            Some(&(place, tag)) => {
+                self.tagged[place] = Entry {
                     tag,
                     counter: if taken { 0 } else { -1 },
                     useful: 0,
                 };
-                given = true;
-                break;
             }
-        }
-        if !given {
-            for ((_, table), &(place, _)) in self.tables.iter_mut().zip(places).skip(from) {
-                table[place].useful -= 1;
+            None => {
+                for &(place, _) in longer() {
+                    self.tagged[place].useful -= 1;
+                }
             }
         }
         self.allocations += 1;
         if self.allocations.is_multiple_of(1 << 18) {
-            for (_, table) in &mut self.tables {
-                table.iter_mut().for_each(|entry| entry.useful /= 2);
-            }
+            self.tagged.iter_mut().for_each(|entry| entry.useful /= 2);
         }
     }
 }
@@ -167,8 +178,8 @@ mod tests {
     use super::*;
 
     fn wrong(outcomes: impl Iterator<Item = bool>) -> usize {
-        let mut direction = Direction::new(8192, 2048, &[16, 32, 64]);
-        let mut path = Path::default();
+        let mut direction = Direction::new(8192, 2048, 3);
+        let mut path = Path::new(&[16, 32, 64]);
         outcomes
             .filter(|&taken| {
                 let right = direction.branch(0x40_1000, &path, taken);
@@ -203,14 +214,15 @@ mod tests {
     #[test]
     fn a_path_is_as_long_as_it_is_said_to_be() {
         let path = |first: u64| {
-            let mut path = Path::default();
+            let mut path = Path::new(&[16, 64, 90]);
             path.push(first, 0);
-            for n in 0..40 {
+            for n in 0..70 {
                 path.push(0x1000 + 4 * n, 0x2000);
             }
             path
         };
-        assert_ne!(path(8).hash(64), path(16).hash(64));
-        assert_eq!(path(8).hash(16), path(16).hash(16));
+        assert_ne!(path(8).hash(2, 0), path(16).hash(2, 0), "90 branches back");
+        assert_eq!(path(8).hash(1, 0), path(16).hash(1, 0));
+        assert_eq!(path(8).hash(0, 0), path(16).hash(0, 0));
     }
 }

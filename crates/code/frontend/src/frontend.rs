@@ -6,7 +6,7 @@ use locklab_icache::{Cache, Fetch, Geometry, Prefetch, Tally};
 use crate::branch::Kind;
 use crate::direction::{Direction, Path};
 use crate::events::{Event, EventTally};
-use crate::ops::Ops;
+use crate::ops::{Ops, Window};
 use crate::processor::Processor;
 use crate::site::{Site, l2_geometry};
 use crate::targets::{Found, Targets};
@@ -33,19 +33,9 @@ struct Record {
     several: bool,
 }
 
-/// How the block before ended.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    kind: Kind,
-    branch: u32,
-    number: u32,
-    address: u64,
-    next: u64,
-}
-
 /// The front end of one CPU.
 #[derive(Debug)]
-pub struct Frontend {
+pub struct Frontend<'s> {
     l1i: Cache,
     l2: Cache,
     ops: Ops,
@@ -53,7 +43,7 @@ pub struct Frontend {
     direction: Direction,
     path: Path,
     records: Vec<Record>,
-    before: Option<Before>,
+    before: Option<&'s Site>,
     /// Counts blocks: the time of every table.
     now: u64,
     /// Instructions since the last redirect.
@@ -66,7 +56,7 @@ pub struct Frontend {
     by_site: Option<Vec<[u32; Event::COUNT]>>,
 }
 
-impl Frontend {
+impl<'s> Frontend<'s> {
     /// Makes a front end with empty caches, whose L1i is `l1i`.
     ///
     /// # Errors
@@ -80,9 +70,9 @@ impl Frontend {
             direction: Direction::new(
                 processor.conditional_base.value as usize,
                 processor.conditional_tagged.value as usize,
-                &processor.conditional_paths,
+                processor.conditional_paths.len(),
             ),
-            path: Path::default(),
+            path: Path::new(&processor.conditional_paths),
             records: Vec::new(),
             before: None,
             now: 0,
@@ -105,36 +95,34 @@ impl Frontend {
         self.by_site.as_deref().unwrap_or_default()
     }
 
+    /// Starts anew with another thread: nothing ran before.
+    pub fn restart(&mut self) {
+        self.before = None;
+        self.l1i.clear();
+    }
+
     /// Executes a block once. What it loses is counted on `events`, and its instructions and
     /// lines on `tally`.
     #[inline]
-    pub fn run(&mut self, site: &Site, tally: &Tally, events: &EventTally) {
+    pub fn run(&mut self, site: &'s Site, tally: &Tally, events: &EventTally) {
         self.now += 1;
         if let Some(before) = self.before {
             self.leave(before, site.start, events);
         }
-        let mut instructions = 0;
-        for &block in &site.blocks {
-            instructions += block.instructions();
-            if !self.l1i.hit(block, tally) {
+        self.since_redirect += site.block.instructions();
+        if !self.l1i.hit(site.block, tally) {
+            self.fetch(site, site.block, tally, events);
+        }
+        self.operations(site, site.window, events);
+        if let Some(more) = &site.more {
+            for &block in &more.blocks {
                 self.fetch(site, block, tally, events);
             }
-        }
-        for &window in &site.windows {
-            if self.ops.run(window, self.now) {
-                self.decoding = false;
-            } else {
-                self.decode(site, window.starts.count_ones(), events);
+            for &window in &more.windows {
+                self.operations(site, window, events);
             }
         }
-        self.since_redirect += instructions;
-        self.before = Some(Before {
-            kind: site.kind,
-            branch: site.branch,
-            number: site.number,
-            address: site.branch_address,
-            next: site.next,
-        });
+        self.before = Some(site);
     }
 
     #[cold]
@@ -145,7 +133,9 @@ impl Frontend {
         tally: &Tally,
         events: &EventTally,
     ) {
-        let redirected = self.since_redirect < self.lead;
+        // The block's own instructions are in it already.
+        let before = self.since_redirect - site.block.instructions();
+        let redirected = before < self.lead;
         let mut missed = [0_u32; 2];
         let l2 = &mut self.l2;
         self.l1i.run_with(block, tally, |line, why| {
@@ -166,6 +156,15 @@ impl Frontend {
         if missed != [0, 0] {
             // While it waited, the predictor ran ahead.
             self.since_redirect = self.since_redirect.max(self.lead);
+        }
+    }
+
+    #[inline(always)]
+    fn operations(&mut self, site: &Site, window: Window, events: &EventTally) {
+        if self.ops.run(window, self.now) {
+            self.decoding = false;
+        } else {
+            self.decode(site, window.starts.count_ones(), events);
         }
     }
 
@@ -196,7 +195,15 @@ impl Frontend {
 
     /// Leaves the block before towards `start`.
     #[inline(always)]
-    fn leave(&mut self, before: Before, start: u64, events: &EventTally) {
+    fn leave(&mut self, before: &Site, start: u64, events: &EventTally) {
+        // The most frequent kind first, by a branch of its own.
+        if before.kind == Kind::Conditional {
+            return self.conditional(before, start, events);
+        }
+        self.leave_otherwise(before, start, events);
+    }
+
+    fn leave_otherwise(&mut self, before: &Site, start: u64, events: &EventTally) {
         match before.kind {
             Kind::None => {
                 if start != before.next {
@@ -204,7 +211,7 @@ impl Frontend {
                     self.since_redirect = 0;
                 }
             }
-            Kind::Conditional => self.conditional(before, start, events),
+            Kind::Conditional => {}
             Kind::Jump => self.direct(before, start, events),
             Kind::Call => {
                 self.direct(before, start, events);
@@ -243,7 +250,7 @@ impl Frontend {
     }
 
     #[inline(always)]
-    fn conditional(&mut self, before: Before, start: u64, events: &EventTally) {
+    fn conditional(&mut self, before: &Site, start: u64, events: &EventTally) {
         let taken = start != before.next;
         let habit = self.record(before.branch).habit;
         let right = match (habit, taken) {
@@ -261,7 +268,7 @@ impl Frontend {
     }
 
     /// A branch that may go both ways: asks the predictor; returns whether it was right.
-    fn changeable(&mut self, before: Before, habit: Habit, taken: bool) -> bool {
+    fn changeable(&mut self, before: &Site, habit: Habit, taken: bool) -> bool {
         let known = match habit {
             Habit::Unseen => {
                 let habit = if taken { Habit::Taken } else { Habit::NotTaken };
@@ -273,25 +280,28 @@ impl Frontend {
             Habit::Taken | Habit::NotTaken => false,
         };
         if !known {
-            self.direction.always(before.address, !taken);
+            self.direction.always(before.branch_address(), !taken);
             self.record(before.branch).habit = Habit::Both;
         }
-        self.direction.branch(before.address, &self.path, taken)
+        self.direction
+            .branch(before.branch_address(), &self.path, taken)
     }
 
     #[inline(always)]
-    fn direct(&mut self, before: Before, start: u64, events: &EventTally) {
+    fn direct(&mut self, before: &Site, start: u64, events: &EventTally) {
         self.taken(before, start, true, events);
     }
 
     /// A branch was taken, to a target that its instruction has or the return stack knew, if
     /// it was `predicted`.
     #[inline(always)]
-    fn taken(&mut self, before: Before, start: u64, predicted: bool, events: &EventTally) {
+    fn taken(&mut self, before: &Site, start: u64, predicted: bool, events: &EventTally) {
         events.add(Event::Taken, 1);
-        self.path.push(before.address, start);
+        self.path.push(before.branch_address(), start);
         let flushes = self.targets.flushes + 1;
-        let found = self.targets.find(before.branch, before.address, self.now);
+        let found = self
+            .targets
+            .find(before.branch, before.branch_address(), self.now);
         let record = self.record(before.branch);
         let seen = std::mem::replace(&mut record.flushes, flushes);
         if found != Found::First && predicted {
@@ -313,18 +323,22 @@ impl Frontend {
         }
     }
 
-    fn indirect(&mut self, before: Before, start: u64, events: &EventTally) {
+    fn indirect(&mut self, before: &Site, start: u64, events: &EventTally) {
         events.add(Event::Taken, 1);
         let flushes = self.targets.flushes + 1;
-        let found = self.targets.find(before.branch, before.address, self.now);
+        let found = self
+            .targets
+            .find(before.branch, before.branch_address(), self.now);
         let record = *self.record(before.branch);
         let mut predicted =
             (found != Found::Nowhere && record.flushes == flushes).then_some(record.target);
         if record.several {
-            let on_path = self.targets.on_path(before.address, &self.path, start);
+            let on_path = self
+                .targets
+                .on_path(before.branch_address(), &self.path, start);
             predicted = on_path.or(predicted);
         }
-        self.path.push(before.address, start);
+        self.path.push(before.branch_address(), start);
         let several = record.several || record.flushes != 0 && record.target != start;
         *self.record(before.branch) = Record {
             target: start,
@@ -349,7 +363,7 @@ impl Frontend {
     }
 
     #[inline(always)]
-    fn returned(&mut self, before: Before, start: u64, events: &EventTally) {
+    fn returned(&mut self, before: &Site, start: u64, events: &EventTally) {
         let by_stack = self.targets.pop();
         let record = self.record(before.branch);
         let last = std::mem::replace(&mut record.target, start);

@@ -44,7 +44,7 @@ mod site;
 mod targets;
 
 pub use branch::{Exit, Kind};
-pub use cost::{Cause, Cycles};
+pub use cost::{Account, Cause, Cycles, Lost};
 pub use events::{Event, EventTally, Events};
 pub use frontend::Frontend;
 pub use processor::{Figure, Identity, Processor, ProcessorError};

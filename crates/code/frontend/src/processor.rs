@@ -43,7 +43,8 @@ macro_rules! processor {
             /// Which processors it describes.
             pub identity: Vec<Identity>,
             /// Taken branches that each tagged table of the predictor of conditional branches
-            /// looks back, shortest first; 96 at most, in four tables at most.
+            /// looks back, shortest first; 128 at most, in four tables at most. Targets of indirect
+            /// branches depend on the second.
             pub conditional_paths: Vec<u32>,
             $($(#[$doc])* pub $name: Figure,)*
         }
@@ -118,8 +119,6 @@ processor! {
     conditional_tagged: 1.0, 1_048_576.0;
     /// Targets of indirect branches that are held by path.
     indirect_entries: 1.0, 1_048_576.0;
-    /// Taken branches that the targets of indirect branches depend on.
-    indirect_path: 0.0, 96.0;
     /// Whether a barrier (IBPB) flushes the targets of direct branches too (1) or not (0).
     barrier_direct: 0.0, 1.0;
 }

@@ -20,21 +20,44 @@ pub struct Instruction {
     pub bytes: u8,
 }
 
-/// A block: instructions from the first to the last, one after the other.
+/// A block: instructions from the first to the last, one after the other. It fills one line of
+/// the data cache of the CPU that runs the model, because loading it is what a run waits for.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Site {
-    /// The number of the block, from 0 in the order of the first call.
-    pub number: u32,
     pub(crate) start: u64,
     /// Where the code goes on that follows it in memory.
     pub(crate) next: u64,
-    pub(crate) kind: Kind,
+    /// Its lines on the first page.
+    pub(crate) block: Block,
+    /// Its first window of the micro-op cache.
+    pub(crate) window: Window,
+    /// What it has beyond these; most blocks have nothing.
+    pub(crate) more: Option<Box<More>>,
+    /// The number of the block, from 0 in the order of the first call.
+    pub number: u32,
     /// The number of the branch that ends it.
     pub(crate) branch: u32,
-    /// The address of that branch.
-    pub(crate) branch_address: u64,
+    pub(crate) kind: Kind,
+    /// Bytes of its last instruction.
+    last: u8,
+}
+
+/// What a block has beyond its first lines and its first window.
+#[derive(Debug)]
+pub(crate) struct More {
     pub(crate) blocks: Box<[Block]>,
     pub(crate) windows: Box<[Window]>,
+}
+
+const _: () = assert!(size_of::<Site>() == 64);
+
+impl Site {
+    /// Returns the address of the branch that ends it.
+    #[inline(always)]
+    pub(crate) fn branch_address(&self) -> u64 {
+        self.next - u64::from(self.last)
+    }
 }
 
 /// Gives blocks and branches their numbers. One serves every vCPU of a run.
@@ -75,7 +98,7 @@ impl Sites {
     /// ends with `exit`.
     ///
     /// # Panics
-    /// When there are no instructions, or after 2^32 blocks.
+    /// When there are no instructions or no `blocks`, or after 2^32 blocks.
     pub fn site(&mut self, instructions: &[Instruction], blocks: Vec<Block>, exit: Exit) -> Site {
         let (first, last) = (instructions[0], instructions[instructions.len() - 1]);
         let number = self.sites;
@@ -85,19 +108,28 @@ impl Sites {
             Kind::None => 0,
             _ => *self.branches.entry(last.address).or_insert(branches),
         };
+        let mut windows = self.windows(instructions);
+        let window = windows.remove(0);
+        let rest = &blocks[1..];
         Site {
-            number,
             start: first.address,
             next: last.address + u64::from(last.bytes),
-            kind: exit.kind,
+            block: blocks[0],
+            window,
+            more: (!rest.is_empty() || !windows.is_empty()).then(|| {
+                Box::new(More {
+                    blocks: rest.into(),
+                    windows: windows.into(),
+                })
+            }),
+            number,
             branch,
-            branch_address: last.address,
-            windows: self.windows(instructions),
-            blocks: blocks.into(),
+            kind: exit.kind,
+            last: last.bytes,
         }
     }
 
-    fn windows(&mut self, instructions: &[Instruction]) -> Box<[Window]> {
+    fn windows(&mut self, instructions: &[Instruction]) -> Vec<Window> {
         let mut windows: Vec<Window> = Vec::new();
         let a_line = self.line / self.window;
         for instruction in instructions {
@@ -113,7 +145,7 @@ impl Sites {
                 }),
             }
         }
-        windows.into()
+        windows
     }
 }
 

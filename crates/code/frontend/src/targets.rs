@@ -28,7 +28,6 @@ pub(crate) struct Targets {
     first: Sets,
     second: Sets,
     on_path: Vec<OnPath>,
-    path_length: u32,
     returns: Vec<u64>,
     /// Where the next return address goes.
     top: usize,
@@ -47,7 +46,6 @@ impl Targets {
                 OnPath::default();
                 size(&processor.indirect_entries).max(1).next_power_of_two()
             ],
-            path_length: processor.indirect_path.value as u32,
             returns: vec![0; size(&processor.return_stack).max(1)],
             top: 0,
             depth: 0,
@@ -72,8 +70,9 @@ impl Targets {
     /// Returns the target of an indirect branch on this path, if it is known, and learns
     /// `target`.
     pub(crate) fn on_path(&mut self, address: u64, path: &Path, target: u64) -> Option<u64> {
-        let hash = path.hash(self.path_length) ^ address.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 20;
-        let tag = (hash >> 24) as u32 | 1;
+        // The second path length: some thirty branches.
+        let hash = path.hash(1, address);
+        let tag = (hash >> 40) as u32 | 1;
         let place = hash as usize & (self.on_path.len() - 1);
         let entry = &mut self.on_path[place];
         let known = (entry.tag == tag && entry.flushes == self.flushes).then_some(entry.target);

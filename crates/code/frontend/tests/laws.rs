@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// A front end with what it counts.
 struct Bench {
     sites: Sites,
-    frontend: Frontend,
+    frontend: Frontend<'static>,
     tally: Tally,
     events: EventTally,
 }
@@ -28,7 +28,7 @@ impl Bench {
     }
 
     /// A block of `instructions` of four bytes from `start` that ends with `kind`.
-    fn site(&mut self, start: u64, instructions: u64, kind: Kind) -> Site {
+    fn site(&mut self, start: u64, instructions: u64, kind: Kind) -> &'static Site {
         let blocks = self
             .sites
             .code()
@@ -40,10 +40,14 @@ impl Bench {
                 bytes: 4,
             })
             .collect();
-        self.sites.site(&list, blocks, Exit { kind, target: None })
+        Box::leak(Box::new(self.sites.site(
+            &list,
+            blocks,
+            Exit { kind, target: None },
+        )))
     }
 
-    fn run(&mut self, site: &Site) {
+    fn run(&mut self, site: &'static Site) {
         self.frontend.run(site, &self.tally, &self.events);
     }
 
@@ -120,9 +124,9 @@ fn recursion(processor: &Processor, depth: u64, rounds: u64) -> Events {
         .collect();
     let turn = bench.site(0x9_0000, 2, Kind::Jump);
     for _ in 0..rounds {
-        bench.run(&turn);
+        bench.run(turn);
         calls.iter().for_each(|site| bench.run(site));
-        bench.run(&leaf);
+        bench.run(leaf);
         // The outermost call returns to a jump.
         returns
             .iter()
@@ -130,7 +134,7 @@ fn recursion(processor: &Processor, depth: u64, rounds: u64) -> Events {
             .rev()
             .for_each(|site| bench.run(site));
         let out = bench.site(0x1_0008, 2, Kind::Jump);
-        bench.run(&out);
+        bench.run(out);
     }
     bench.counts().1
 }
@@ -171,9 +175,9 @@ fn indirect_calls_are_known_while_they_go_to_one_target() {
             .collect();
         for _ in 0..rounds {
             for function in &functions {
-                bench.run(&call);
+                bench.run(call);
                 bench.run(function);
-                bench.run(&back);
+                bench.run(back);
             }
         }
         bench.counts().1[Event::Indirect]
@@ -191,15 +195,18 @@ fn a_barrier_makes_targets_unknown_and_is_named_as_the_cause() {
         .collect();
     let barrier = bench.site(0x1_0200, 4, Kind::Barrier);
     let back = bench.site(0x1_0210, 4, Kind::Jump);
-    let round = |bench: &mut Bench, barrier: Option<&Site>| {
-        ring.iter().chain(barrier).for_each(|site| bench.run(site));
-        bench.run(&back);
+    let round = |bench: &mut Bench, barrier: Option<&'static Site>| {
+        ring.iter()
+            .copied()
+            .chain(barrier)
+            .for_each(|site| bench.run(site));
+        bench.run(back);
     };
-    round(&mut bench, Some(&barrier));
-    round(&mut bench, Some(&barrier));
+    round(&mut bench, Some(barrier));
+    round(&mut bench, Some(barrier));
     let (_, before) = bench.counts();
     for _ in 0..5 {
-        round(&mut bench, Some(&barrier));
+        round(&mut bench, Some(barrier));
     }
     let flushed = bench.counts().1 - before;
     assert_eq!(flushed[Event::Barrier], 5);
@@ -225,8 +232,8 @@ fn a_million_barriers_take_no_time() {
     let barrier = bench.site(0x1_0000, 4, Kind::Barrier);
     let space = bench.site(0x1_0010, 4, Kind::AddressSpace);
     for _ in 0..1_000_000 {
-        bench.run(&barrier);
-        bench.run(&space);
+        bench.run(barrier);
+        bench.run(space);
     }
     let events = bench.counts().1;
     assert_eq!(events[Event::Barrier], 1_000_000);
@@ -261,7 +268,7 @@ fn execute(processor: &Processor, program: &[usize], rounds: usize) -> (Counts, 
         })
         .collect();
     for _ in 0..rounds {
-        program.iter().for_each(|&n| bench.run(&sites[n]));
+        program.iter().for_each(|&n| bench.run(sites[n]));
     }
     let mut by_site = Events::default();
     for site in bench.frontend.sites() {

@@ -14,6 +14,7 @@ pub struct LineId(pub(crate) u32);
 
 impl LineId {
     /// Returns the number.
+    #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
@@ -33,11 +34,13 @@ pub struct Block {
 
 impl Block {
     /// Instructions in the block.
+    #[inline]
     pub fn instructions(self) -> u64 {
         self.instructions.into()
     }
 
     /// Lines that the block touches.
+    #[inline]
     pub fn lines(self) -> u16 {
         self.lines
     }
@@ -48,6 +51,7 @@ impl Block {
     }
 
     /// Returns the inverse of [`to_bits`](Self::to_bits).
+    #[inline]
     pub fn from_bits(bits: u64) -> Self {
         Block {
             first: LineId((bits >> 32) as u32),

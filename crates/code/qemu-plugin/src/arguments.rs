@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 
+use locklab_frontend::{Frontend, Processor};
 use locklab_icache::{Geometry, Prefetch};
 
 /// The plugin's settings.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Arguments {
     pub(crate) geometry: Geometry,
     pub(crate) prefetch: Prefetch,
@@ -16,6 +17,10 @@ pub(crate) struct Arguments {
     pub(crate) out: PathBuf,
     /// Names the file of the executions of each block.
     pub(crate) hot: Option<PathBuf>,
+    /// The processor whose front end is modelled beside the L1i.
+    pub(crate) processor: Option<Processor>,
+    /// Names the file of the events of each block.
+    pub(crate) sites: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -31,10 +36,9 @@ impl Arguments {
         arguments: impl IntoIterator<Item = &'a str>,
         system: bool,
     ) -> Result<Self, String> {
-        let default = Geometry::default();
-        let (mut size, mut ways, mut line) = (default.size(), default.ways(), default.line());
+        let (mut size, mut ways, mut line) = (None, None, None);
         let (mut prefetch, mut markers) = (Prefetch::None, system);
-        let (mut out, mut hot) = (None, None);
+        let (mut out, mut hot, mut sites, mut processor) = (None, None, None, None);
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!(
@@ -42,9 +46,9 @@ impl Arguments {
                 ));
             };
             match name {
-                "size" => size = number(name, value)?,
-                "ways" => ways = number(name, value)?,
-                "line" => line = number(name, value)?,
+                "size" => size = Some(number(name, value)?),
+                "ways" => ways = Some(number(name, value)?),
+                "line" => line = Some(number(name, value)?),
                 "prefetch" => {
                     prefetch = match value {
                         "none" | "off" => Prefetch::None,
@@ -61,10 +65,12 @@ impl Arguments {
                 }
                 "out" => out = Some(path(name, value)?),
                 "hot" => hot = Some(path(name, value)?),
+                "processor" => processor = Some(read_processor(value)?),
+                "sites" => sites = Some(path(name, value)?),
                 _ => {
                     return Err(format!(
                         "unknown argument '{name}': there are out, size, ways, line, prefetch, \
-                         markers and hot"
+                         markers, hot, processor and sites"
                     ));
                 }
             }
@@ -76,12 +82,40 @@ impl Arguments {
                     .into(),
             );
         }
+        if sites.is_some() && (processor.is_none() || markers) {
+            return Err(
+                "sites=PATH needs processor=NAME and markers=off: events of blocks are those of a \
+                 whole program"
+                    .into(),
+            );
+        }
+        let default = Geometry::default();
+        let usual =
+            processor
+                .as_ref()
+                .map_or((default.size(), default.ways()), |processor: &Processor| {
+                    (
+                        processor.l1i_size.value as u32,
+                        processor.l1i_ways.value as u32,
+                    )
+                });
+        let geometry = Geometry::new(
+            size.unwrap_or(usual.0),
+            ways.unwrap_or(usual.1),
+            line.unwrap_or(default.line()),
+        )
+        .map_err(|e| e.to_string())?;
+        if let Some(processor) = &processor {
+            Frontend::new(processor, geometry, prefetch)?;
+        }
         Ok(Arguments {
-            geometry: Geometry::new(size, ways, line).map_err(|e| e.to_string())?,
+            geometry,
             prefetch,
             markers,
             out: out.ok_or("argument out=PATH is missing: the report needs a file")?,
             hot,
+            processor,
+            sites,
         })
     }
 }
@@ -90,6 +124,15 @@ fn number(name: &str, value: &str) -> Result<u32, String> {
     value
         .parse()
         .map_err(|_| format!("{name}={value}: give a whole number"))
+}
+
+/// Returns the processor of this name, or of this file if it ends in `.toml`.
+fn read_processor(value: &str) -> Result<Processor, String> {
+    if !value.ends_with(".toml") {
+        return Processor::named(value).map_err(|e| e.to_string());
+    }
+    let text = std::fs::read_to_string(value).map_err(|e| format!("cannot read {value}: {e}"))?;
+    Processor::parse(&text).map_err(|e| format!("{value}: {e}"))
 }
 
 /// Returns an absolute path, for the program may change its folder before it ends.
@@ -136,6 +179,15 @@ mod tests {
             ("out=o,prefetch=maybe", false, "next-line"),
             ("out=o,markers=off", true, "whole machine"),
             ("out=", false, "out="),
+            ("out=o,processor=486", false, "zen-3"),
+            ("out=o,processor=no.toml", false, "cannot read no.toml"),
+            ("out=o,processor=zen-3,line=32", false, "shorter than"),
+            ("out=o,sites=s", false, "needs processor=NAME"),
+            (
+                "out=o,sites=s,processor=zen-3,markers=on",
+                false,
+                "markers=off",
+            ),
         ] {
             let error = parse(arguments, system).unwrap_err();
             assert!(error.contains(said), "{arguments}: {error}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A TCG plugin for QEMU that counts instructions and, with the model of
-//! `locklab-icache`, fetches and misses of the L1 instruction cache. Its
+//! `locklab-icache`, fetches and misses of the L1 instruction cache, or, with that of
+//! `locklab-frontend`, what the whole front end of a processor loses. Its
 //! README describes how to run it and its limits.
 //!
 //! It only watches: nothing here may change what the guest does, print
@@ -11,6 +12,7 @@ mod arguments;
 mod hot;
 mod report;
 mod session;
+mod sites;
 mod translate;
 mod vcpu;
 mod x86;
@@ -79,9 +81,13 @@ fn install(
     })?;
     // An empty report until the end: the path is known to be good, and what
     // an earlier run left is not taken for this one's.
-    for path in [Some(&arguments.out), arguments.hot.as_ref()]
-        .into_iter()
-        .flatten()
+    for path in [
+        Some(&arguments.out),
+        arguments.hot.as_ref(),
+        arguments.sites.as_ref(),
+    ]
+    .into_iter()
+    .flatten()
     {
         fs::write(path, "").map_err(|e| format!("cannot write {}: {e}", path.display()))?;
     }

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::{fs, process};
 
+use locklab_frontend::{Account, Processor};
 use locklab_icache::{Counts, Prefetch};
 use serde::Serialize;
 
 use crate::arguments::Arguments;
 use crate::session::Measured;
-use crate::vcpu;
+use crate::vcpu::{self, Seen};
 
 /// Says what was emulated, and by what.
 #[derive(Serialize)]
@@ -40,6 +41,18 @@ struct Report<'a> {
     user: CountsOut,
     kernel: CountsOut,
     parts: Vec<Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frontend: Option<FrontendOut<'a>>,
+}
+
+/// What the front end lost, as far as it is modelled.
+#[derive(Serialize)]
+struct FrontendOut<'a> {
+    processor: &'a str,
+    user: Account,
+    kernel: Account,
+    /// Blocks whose code was written over by other code and executed again.
+    rewritten_blocks: u64,
 }
 
 #[derive(Serialize)]
@@ -88,16 +101,28 @@ pub(crate) fn write(
     arguments: &Arguments,
     target: &Target,
     measured: &Measured,
+    rewritten_blocks: u64,
 ) -> Result<(), String> {
     let [user, kernel] = measured.total();
-    let all = user + kernel;
+    let all = (user + kernel).counts;
     let geometry = arguments.geometry;
-    let (prefetch, not_modelled) = match arguments.prefetch {
-        Prefetch::None => (
-            "none",
-            &["prefetch", "micro-op cache", "speculation", "L2"][..],
-        ),
-        Prefetch::NextLine => ("next-line", &["micro-op cache", "speculation", "L2"][..]),
+    let prefetch = match arguments.prefetch {
+        Prefetch::None => "none",
+        Prefetch::NextLine => "next-line",
+    };
+    let account = |processor: &Processor, seen: Seen| {
+        processor.account(seen.counts.instructions, &seen.events)
+    };
+    let frontend = arguments.processor.as_ref().map(|processor| FrontendOut {
+        processor: &processor.name,
+        user: account(processor, user),
+        kernel: account(processor, kernel),
+        rewritten_blocks,
+    });
+    let not_modelled: &[&str] = match (&frontend, arguments.prefetch) {
+        (Some(_), _) => &["speculation", "data side", "second thread of a core"],
+        (None, Prefetch::None) => &["prefetch", "micro-op cache", "speculation", "L2"],
+        (None, Prefetch::NextLine) => &["micro-op cache", "speculation", "L2"],
     };
     let report = Report {
         schema: 1,
@@ -121,16 +146,17 @@ pub(crate) fn write(
         instructions: all.instructions,
         l1i_fetches: all.fetches,
         l1i_misses: all.misses,
-        user: user.into(),
-        kernel: kernel.into(),
+        user: user.counts.into(),
+        kernel: kernel.counts.into(),
         parts: measured
             .parts
             .iter()
             .map(|&[user, kernel]| Part {
-                user: user.into(),
-                kernel: kernel.into(),
+                user: user.counts.into(),
+                kernel: kernel.counts.into(),
             })
             .collect(),
+        frontend,
     };
     let json = serde_json::to_string_pretty(&report).expect("numbers and strings only");
     replace(&arguments.out, &(json + "\n"))

@@ -6,14 +6,15 @@ use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use locklab_frontend::Frontend;
 use locklab_icache::marker::Marker;
-use locklab_icache::{Counts, Geometry, Prefetch};
+use locklab_icache::{Geometry, Prefetch};
 
 use crate::api::Id;
 use crate::arguments::Arguments;
 use crate::report::{self, Target};
 use crate::translate::Translator;
-use crate::vcpu::{self, ByMode, Mode};
+use crate::vcpu::{self, ByMode, Mode, Seen};
 
 /// Holds the state of a whole run.
 pub(crate) struct Session {
@@ -84,6 +85,17 @@ impl Session {
         self.arguments.prefetch
     }
 
+    /// Returns a new front end, if a processor is modelled.
+    pub(crate) fn frontend(&self) -> Option<Frontend<'static>> {
+        let processor = self.arguments.processor.as_ref()?;
+        // The arguments were tried when they were read.
+        let mut frontend = Frontend::new(processor, self.geometry(), self.prefetch()).ok()?;
+        if self.arguments.sites.is_some() {
+            frontend.note_sites();
+        }
+        Some(frontend)
+    }
+
     pub(crate) fn translator(&self) -> MutexGuard<'_, Translator> {
         self.translator
             .lock()
@@ -95,8 +107,10 @@ impl Session {
     }
 
     fn report(&self, measured: &Measured) {
-        let mut written = report::write(&self.arguments, &self.target, measured);
-        if let (Some(path), Some(hot)) = (&self.arguments.hot, &self.translator().hot) {
+        let translator = self.translator();
+        let rewritten = translator.rewritten();
+        let mut written = report::write(&self.arguments, &self.target, measured, rewritten);
+        if let (Some(path), Some(hot)) = (&self.arguments.hot, &translator.hot) {
             written = written.and(hot.write(path));
         }
         if let Err(error) = written {
@@ -123,7 +137,7 @@ pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
     // The block is counted as a whole when it is entered; what comes after a
     // marker belongs to the other side of it.
     if let Some(here) = counts.get_mut(vcpu as usize) {
-        let here = &mut here[site.mode as usize].instructions;
+        let here = &mut here[site.mode as usize].counts.instructions;
         *here = here.saturating_sub(match site.marker {
             Marker::Begin => site.after,
             Marker::End => site.after + 1,
@@ -147,6 +161,14 @@ pub(crate) extern "C" fn on_exit(_id: Id, _userdata: *mut c_void) {
     measured.close(&vcpu::read_all());
     OPEN.store(false, Relaxed);
     session.report(&measured);
+    if let (Some(path), Some(sites)) = (&session.arguments.sites, &session.translator().sites) {
+        // SAFETY: the program has ended. Threads that it left behind are in the kernel or are
+        // ended with it; what one of them still counts is lost or not.
+        let events = unsafe { vcpu::read_sites() };
+        if let Err(error) = sites.write(path, &events) {
+            eprintln!("locklab: {error}");
+        }
+    }
 }
 
 impl Measured {
@@ -183,7 +205,7 @@ impl Measured {
         let sum = |mode: usize| {
             self.parts
                 .iter()
-                .fold(Counts::default(), |sum, part| sum + part[mode])
+                .fold(Seen::default(), |sum, part| sum + part[mode])
         };
         [sum(0), sum(1)]
     }
@@ -192,12 +214,16 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use locklab_icache::Counts;
 
     fn counts(user: u64, kernel: u64) -> ByMode {
-        let count = |n| Counts {
-            instructions: n,
-            fetches: n / 4,
-            misses: n / 100,
+        let count = |n| Seen {
+            counts: Counts {
+                instructions: n,
+                fetches: n / 4,
+                misses: n / 100,
+            },
+            ..Seen::default()
         };
         [count(user), count(kernel)]
     }
@@ -210,8 +236,8 @@ mod tests {
         measured.begin(vec![counts(2000, 6000), counts(300, 0)]);
         measured.end(&[counts(2000, 6100), counts(400, 0)]);
         assert_eq!(measured.parts.len(), 2);
-        assert_eq!(measured.total()[0].instructions, 400 + 300 + 100);
-        assert_eq!(measured.total()[1].instructions, 200 + 100);
+        assert_eq!(measured.total()[0].counts.instructions, 400 + 300 + 100);
+        assert_eq!(measured.total()[1].counts.instructions, 200 + 100);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use locklab_frontend::{Instruction as Placed, Site, Sites};
 use locklab_icache::marker::Marker;
 use locklab_icache::{Block, CodeMap};
 
@@ -14,6 +15,7 @@ use crate::api::{self, Id, Instruction, Tb, Translation};
 use crate::arguments::Arguments;
 use crate::hot::Hot;
 use crate::session::{self, MarkerSite};
+use crate::sites::Known;
 use crate::vcpu::{self, Mode, Repeated};
 use crate::x86;
 
@@ -26,6 +28,8 @@ pub(crate) struct Translator {
     system: bool,
     markers: bool,
     pub(crate) hot: Option<Hot>,
+    /// In place of `code`, when a front end is modelled.
+    pub(crate) sites: Option<Known>,
 }
 
 /// Runs when a block is translated.
@@ -48,7 +52,47 @@ impl Translator {
             system,
             markers: arguments.markers,
             hot: arguments.hot.is_some().then(Hot::default),
+            sites: arguments.processor.as_ref().and_then(|processor| {
+                // The arguments were tried when they were read.
+                let sites = Sites::new(processor, arguments.geometry).ok()?;
+                Some(Known::new(sites))
+            }),
         }
+    }
+
+    /// How many blocks were met whose code had been written over.
+    pub(crate) fn rewritten(&self) -> u64 {
+        self.sites.as_ref().map_or(0, Known::rewritten)
+    }
+
+    fn code(&mut self) -> &mut CodeMap {
+        match &mut self.sites {
+            Some(sites) => sites.code(),
+            None => &mut self.code,
+        }
+    }
+
+    /// Returns the block for the front end, if one is modelled.
+    fn site(&mut self, tb: &Translation, blocks: &[Block]) -> Option<&'static Site> {
+        let sites = self.sites.as_mut()?;
+        let (mut placed, mut code) = (Vec::new(), Vec::new());
+        let mut buffer = [0; 16];
+        for index in 0..tb.len() {
+            let instruction = tb.instruction(index);
+            let address = instruction.virtual_address();
+            let host = if self.system {
+                instruction.host_address()
+            } else {
+                None
+            };
+            placed.push(Placed {
+                address,
+                place: host.unwrap_or(address),
+                bytes: instruction.size().min(15) as u8,
+            });
+            code.push(instruction.bytes(&mut buffer).to_vec());
+        }
+        Some(sites.site(&placed, &code, blocks.to_vec()))
     }
 
     fn translate(&mut self, tb: &Translation) {
@@ -65,6 +109,7 @@ impl Translator {
             Mode::User
         };
         let blocks = self.blocks(tb, &first, bytes);
+        let site = self.site(tb, &blocks);
         let executions = self
             .hot
             .as_mut()
@@ -76,12 +121,17 @@ impl Translator {
                 address: last.virtual_address(),
                 alone: tb.len() == 1,
                 blocks: blocks.into(),
+                site,
                 executions,
             }));
             tb.on_exec(vcpu::on_repeated(mode), ptr::from_ref(repeated) as u64);
         } else {
-            for block in blocks {
-                tb.on_exec(vcpu::on_block(mode, block), block.to_bits());
+            if let Some(site) = site {
+                tb.on_exec(vcpu::on_site(mode), ptr::from_ref(site) as u64);
+            } else {
+                for block in blocks {
+                    tb.on_exec(vcpu::on_block(mode, block), block.to_bits());
+                }
             }
             if let Some(executions) = executions {
                 tb.on_exec(on_hot, ptr::from_ref(executions) as u64);
@@ -105,10 +155,10 @@ impl Translator {
             None
         };
         let Some(host) = host else {
-            return self.code.blocks(start, bytes, instructions);
+            return self.code().blocks(start, bytes, instructions);
         };
         let in_page = PAGE - start % PAGE;
-        let mut blocks = self.code.blocks(host, bytes.min(in_page), instructions);
+        let mut blocks = self.code().blocks(host, bytes.min(in_page), instructions);
         if bytes > in_page {
             // The next page lies elsewhere. Only an instruction that begins in
             // it shows where; without one, its line is counted with the block
@@ -119,7 +169,7 @@ impl Translator {
             if let Some((next, host)) =
                 next.and_then(|next| Some((next.virtual_address(), next.host_address()?)))
             {
-                blocks.extend(self.code.blocks(host, start + bytes - next, 0));
+                blocks.extend(self.code().blocks(host, start + bytes - next, 0));
             }
         }
         blocks

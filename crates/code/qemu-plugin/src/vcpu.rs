@@ -7,9 +7,11 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
+use std::ops::{Add, Sub};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+use locklab_frontend::{Event, EventTally, Events, Frontend, Site};
 use locklab_icache::{Block, Cache, Counts, Tally};
 
 use crate::api::{Id, OnExec};
@@ -22,18 +24,51 @@ pub(crate) enum Mode {
     Kernel = 1,
 }
 
-/// Counts of both modes, indexed by [`Mode`].
-pub(crate) type ByMode = [Counts; 2];
+/// What was counted in one mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) counts: Counts,
+    /// Of the front end; all zero without one.
+    pub(crate) events: Events,
+}
+
+impl Add for Seen {
+    type Output = Seen;
+
+    fn add(self, other: Seen) -> Seen {
+        Seen {
+            counts: self.counts + other.counts,
+            events: self.events + other.events,
+        }
+    }
+}
+
+impl Sub for Seen {
+    type Output = Seen;
+
+    fn sub(self, other: Seen) -> Seen {
+        Seen {
+            counts: self.counts - other.counts,
+            events: self.events - other.events,
+        }
+    }
+}
+
+/// What was counted in both modes, indexed by [`Mode`].
+pub(crate) type ByMode = [Seen; 2];
 
 /// A vCPU. Never freed, so that callbacks may hold on to it.
 struct Vcpu {
     tallies: [Tally; 2],
+    events: [EventTally; 2],
     own: UnsafeCell<Own>,
 }
 
 /// Holds what only the vCPU's own thread touches.
 struct Own {
     cache: Cache,
+    /// In place of `cache`, when a processor is modelled.
+    frontend: Option<Frontend<'static>>,
     /// Holds the address of the REP instruction executed last, and the instructions
     /// counted in its mode by then.
     rep: (u64, u64),
@@ -65,12 +100,18 @@ pub(crate) extern "C" fn on_init(_id: Id, index: c_uint) {
     if let Some(vcpu) = get(index) {
         // SAFETY: the index belongs to no running thread but the one that is
         // starting, so no other thread accesses `own`.
-        unsafe { (*vcpu.own.get()).cache.clear() };
+        let own = unsafe { &mut *vcpu.own.get() };
+        own.cache.clear();
+        if let Some(frontend) = &mut own.frontend {
+            frontend.restart();
+        }
     } else if let Some(slot) = VCPUS.get(index as usize) {
         let vcpu = Box::new(Vcpu {
             tallies: Default::default(),
+            events: Default::default(),
             own: UnsafeCell::new(Own {
                 cache: Cache::new(session.geometry(), session.prefetch()),
+                frontend: session.frontend(),
                 rep: (0, u64::MAX),
             }),
         });
@@ -90,8 +131,36 @@ pub(crate) fn all_counted() -> bool {
 pub(crate) fn read_all() -> Vec<ByMode> {
     (0..LIMIT as c_uint)
         .map_while(get)
-        .map(|vcpu| [vcpu.tallies[0].read(), vcpu.tallies[1].read()])
+        .map(|vcpu| {
+            [0, 1].map(|mode| Seen {
+                counts: vcpu.tallies[mode].read(),
+                events: vcpu.events[mode].read(),
+            })
+        })
         .collect()
+}
+
+/// Adds up the events of each block over all vCPUs, by the block's number. For the end of a run
+/// only.
+///
+/// # Safety
+/// No vCPU executes a block during the call.
+pub(crate) unsafe fn read_sites() -> Vec<[u64; Event::COUNT]> {
+    let mut sum: Vec<[u64; Event::COUNT]> = Vec::new();
+    for vcpu in (0..LIMIT as c_uint).map_while(get) {
+        // SAFETY: the caller's promise.
+        let own = unsafe { &*vcpu.own.get() };
+        let sites = own.frontend.as_ref().map_or(&[][..], Frontend::sites);
+        if sites.len() > sum.len() {
+            sum.resize(sites.len(), [0; Event::COUNT]);
+        }
+        for (sum, site) in sum.iter_mut().zip(sites) {
+            for (sum, &n) in sum.iter_mut().zip(site) {
+                *sum += u64::from(n);
+            }
+        }
+    }
+    sum
 }
 
 /// Returns the callback for a block of this mode; its userdata are the block's bits.
@@ -122,6 +191,26 @@ extern "C" fn run<const MODE: usize>(index: c_uint, block: *mut c_void) {
         .run(Block::from_bits(block as u64), &vcpu.tallies[MODE]);
 }
 
+/// Returns the callback for a block of this mode when a front end is modelled; its userdata is
+/// a `&'static Site`.
+pub(crate) fn on_site(mode: Mode) -> OnExec {
+    match mode {
+        Mode::User => run_site::<0>,
+        Mode::Kernel => run_site::<1>,
+    }
+}
+
+extern "C" fn run_site<const MODE: usize>(index: c_uint, site: *mut c_void) {
+    let Some(vcpu) = get(index) else { return };
+    // SAFETY: registered with a `&'static Site`.
+    let site: &'static Site = unsafe { &*site.cast::<Site>() };
+    // SAFETY: as in `run`.
+    let own = unsafe { &mut *vcpu.own.get() };
+    if let Some(frontend) = &mut own.frontend {
+        frontend.run(site, &vcpu.tallies[MODE], &vcpu.events[MODE]);
+    }
+}
+
 /// A block that is, or ends with, a REP string instruction. QEMU iterates by
 /// entering a block that is nothing but that instruction again and again; a
 /// real CPU fetches and counts it once.
@@ -131,6 +220,8 @@ pub(crate) struct Repeated {
     /// It is the whole block.
     pub(crate) alone: bool,
     pub(crate) blocks: Box<[Block]>,
+    /// The same for a front end.
+    pub(crate) site: Option<&'static Site>,
     /// Executions, without iterations, if requested.
     pub(crate) executions: Option<&'static AtomicU64>,
 }
@@ -147,7 +238,7 @@ pub(crate) fn on_repeated(mode: Mode) -> OnExec {
 extern "C" fn run_repeated<const MODE: usize>(index: c_uint, repeated: *mut c_void) {
     let Some(vcpu) = get(index) else { return };
     // SAFETY: registered with a `&'static Repeated`.
-    let repeated = unsafe { &*repeated.cast::<Repeated>() };
+    let repeated: &'static Repeated = unsafe { &*repeated.cast::<Repeated>() };
     // SAFETY: as in `run`.
     let own = unsafe { &mut *vcpu.own.get() };
     let tally = &vcpu.tallies[MODE];
@@ -155,8 +246,13 @@ extern "C" fn run_repeated<const MODE: usize>(index: c_uint, repeated: *mut c_vo
     if repeated.alone && own.rep == (repeated.address, tally.instructions()) {
         return;
     }
-    for &block in &repeated.blocks {
-        own.cache.run(block, tally);
+    match (&mut own.frontend, repeated.site) {
+        (Some(frontend), Some(site)) => frontend.run(site, tally, &vcpu.events[MODE]),
+        _ => {
+            for &block in &repeated.blocks {
+                own.cache.run(block, tally);
+            }
+        }
     }
     own.rep = (repeated.address, tally.instructions());
     if let Some(executions) = repeated.executions

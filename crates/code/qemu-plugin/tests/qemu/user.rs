@@ -105,6 +105,61 @@ fn only_what_is_between_markers() {
 }
 
 #[test]
+fn a_front_end_is_modelled_beside_the_cache() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("a_front_end_is_modelled_beside_the_cache");
+    let program = lab.build("loop.S", "loop", &["-nostdlib"]);
+    let run = lab.user(",processor=zen-3,sites=sites.csv", &[&program]);
+    // The counts of the cache are those without a front end.
+    assert_eq!(run.number("/instructions"), 2004);
+    assert_eq!(run.number("/l1i_fetches"), 1);
+    assert_eq!(run.number("/l1i_misses"), 1);
+    assert_eq!(run.json()["frontend"]["processor"], "Zen 3");
+    let event = |name: &str| run.number(&format!("/frontend/user/events/{name}"));
+    // The loop goes back 999 times; its first way back and its end are not predicted.
+    assert_eq!(event("taken_branches"), 999);
+    assert_eq!(event("conditional_mispredictions"), 2);
+    assert_eq!(event("btb_misses_decoded"), 0);
+    assert_eq!(event("l2_misses_after_redirect"), 1);
+    assert_eq!(event("interruptions"), 0);
+    let cycles = |pointer: &str| run.json().pointer(pointer).unwrap().as_f64().unwrap();
+    let all = cycles("/frontend/user/cycles/value");
+    assert!(
+        cycles("/frontend/user/cycles/low") < all && all < cycles("/frontend/user/cycles/high")
+    );
+    assert!(all > 999.0, "a taken branch a cycle");
+    let sites = fs::read_to_string(lab.path("sites.csv")).unwrap();
+    let lines: Vec<_> = sites.lines().collect();
+    assert!(lines[0].starts_with("address,bytes,instructions,kind,branch,target,taken_branches"));
+    let there = |kind: &str| lines.iter().any(|line| line.contains(kind));
+    assert!(there(",Conditional,"), "{sites}");
+}
+
+#[test]
+fn calls_deeper_than_the_return_stack() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("calls_deeper_than_the_return_stack");
+    for (depth, wrong) in [(20, 0), (32, 0), (40, 8)] {
+        let depth = format!("-DDEPTH={depth}");
+        let program = lab.build("deep.S", "deep", &["-nostdlib", &depth]);
+        let run = lab.user(",processor=zen-3", &[program]);
+        let returns = run.number("/frontend/user/events/return_mispredictions");
+        assert_eq!(returns, 100 * wrong, "{depth}");
+    }
+}
+
+#[test]
+fn code_that_writes_itself_is_noticed() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("code_that_writes_itself_is_noticed");
+    let program = lab.build("rewrite.c", "rewrite", &[]);
+    let run = lab.user(",processor=zen-5", &[program]);
+    assert!(run.output.status.success(), "{:?}", run.output);
+    let rewritten = run.number("/frontend/rewritten_blocks");
+    assert!((9..=20).contains(&rewritten), "{rewritten}");
+}
+
+#[test]
 fn gzip_twice_gives_the_same_counts() {
     need!("qemu-x86_64" from "qemu-user", "gzip" from "gzip");
     let lab = Lab::new("gzip_twice_gives_the_same_counts");
@@ -180,6 +235,7 @@ fn what_cannot_run_says_why() {
             "cannot write /nowhere/report.json",
         ),
         (",colour=red", "unknown argument 'colour'"),
+        (",processor=486", "there is no processor '486'"),
     ] {
         let run = lab.user(arguments, &[&program]);
         assert_eq!(run.output.status.code(), Some(1));
