@@ -15,6 +15,10 @@ pub const KIND: &str = "matrix";
 pub const OPS: &str = "ops_per_s";
 /// Acquisitions a second whose previous holder was another thread.
 pub const HANDOFFS: &str = "handoffs_per_s";
+/// Acquisitions a second at equal share: those of the thread with the fewest, times the
+/// threads. Over windows of 1 ms where an instrument has them, else over the run, so
+/// that a lock which one thread keeps has few.
+pub const EQUAL_SHARE: &str = "equal_share_per_s";
 /// Jain's index over the run: 1 is fair, 1/threads is one thread only.
 pub const JAIN: &str = "jain";
 /// The same over windows of 1 ms.
@@ -101,7 +105,7 @@ const fn quantile(name: &'static str, title: &'static str, short: &'static str) 
 }
 
 /// Every metric, in the order in which a cell has them.
-pub(crate) const METRICS: [MetricKind; 13] = [
+pub(crate) const METRICS: [MetricKind; 14] = [
     MetricKind {
         unit: "/s",
         role: Role::Primary,
@@ -117,6 +121,12 @@ pub(crate) const METRICS: [MetricKind; 13] = [
         ..described(HANDOFFS, "handoffs/s")
     },
     MetricKind {
+        unit: "/s",
+        role: Role::Screening,
+        text: InText::Median("equal/s", 6),
+        ..described(EQUAL_SHARE, "operations/s at equal share")
+    },
+    MetricKind {
         role: Role::Screening,
         format: number::share,
         text: InText::Worst("Jain", 5),
@@ -124,7 +134,6 @@ pub(crate) const METRICS: [MetricKind; 13] = [
     },
     MetricKind {
         format: number::share,
-        text: InText::Worst("min/max", 5),
         ..described(MIN_OVER_MAX, "min/max")
     },
     MetricKind {
@@ -137,7 +146,7 @@ pub(crate) const METRICS: [MetricKind; 13] = [
     },
     MetricKind {
         better: Direction::LowerIsBetter,
-        text: InText::Median("streak", 6),
+        text: InText::Median("streak", 5),
         ..described(STREAK_MEAN, "streak, mean")
     },
     MetricKind {
@@ -202,6 +211,23 @@ pub fn min_over_max(shares: &[u64]) -> f64 {
     }
 }
 
+/// How often all threads together would have had the lock, had each had it as often as
+/// the one with the fewest.
+#[must_use]
+pub fn at_equal_share(shares: &[u64]) -> u64 {
+    shares
+        .iter()
+        .min()
+        .map_or(0, |least| least * shares.len() as u64)
+}
+
+/// The share of acquisitions that follow one of the same thread, from the mean of
+/// those in a row.
+#[must_use]
+pub fn kept(streak_mean: f64) -> f64 {
+    1.0 - 1.0 / streak_mean.max(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,5 +239,8 @@ mod tests {
         assert_eq!(jain(&[0, 0]), 1.0);
         assert_eq!(min_over_max(&[3, 6]), 0.5);
         assert_eq!(min_over_max(&[0, 0]), 1.0);
+        assert_eq!(at_equal_share(&[5, 3, 9]), 9);
+        assert_eq!(at_equal_share(&[7, 0]), 0);
+        assert_eq!((kept(0.5), kept(1.0), kept(4.0)), (0.0, 0.0, 0.75));
     }
 }

@@ -10,7 +10,7 @@ use crate::experiment::{
     Cell, Coordinate, Experiment, Invalid, Key, Metric, Pair, Provenance, Sample,
 };
 use crate::judged::Figure;
-use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
+use crate::matrix::{EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS, STREAK_MEAN};
 use crate::pairs::location;
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
@@ -370,8 +370,8 @@ fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
     let shared = own.iter().zip(reference).filter(|(own, _)| own.is_finite());
     let there = location(&finite(&mut shared.map(|(_, r)| *r)), metric);
     let all = location(&finite(&mut reference.iter().copied()), metric);
-    // Jain's index is no rate.
-    let rate = ![JAIN, JAIN_1MS].contains(&metric.name.as_str());
+    // Jain's index and a streak are no rates.
+    let rate = ![JAIN, JAIN_1MS, STREAK_MEAN].contains(&metric.name.as_str());
     let times = match (all, there) {
         (Some(all), Some(there)) if rate && there.value > 0.0 => all.value / there.value,
         _ => 1.0,
@@ -385,7 +385,15 @@ fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
 
 /// The metrics that locks are ranked by.
 fn is_ranked(metric: &&Metric) -> bool {
-    const RANKED: [&str; 5] = [OPS, LATENCY_P99, LATENCY_P999, JAIN_1MS, JAIN];
+    const RANKED: [&str; 7] = [
+        OPS,
+        EQUAL_SHARE,
+        LATENCY_P99,
+        LATENCY_P999,
+        JAIN_1MS,
+        JAIN,
+        STREAK_MEAN,
+    ];
     RANKED.contains(&metric.name.as_str())
 }
 

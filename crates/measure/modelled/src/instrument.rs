@@ -11,8 +11,8 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{
-    HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, OPS,
-    STREAK_MAX, STREAK_MEAN, metrics, min_over_max,
+    EQUAL_SHARE, HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
+    OPS, STREAK_MAX, STREAK_MEAN, at_equal_share, metrics, min_over_max,
 };
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
@@ -244,10 +244,13 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let per_operation = (acquisitions / operations.max(1) as f64).round().max(1.0);
     // Both rates of a run are over the same time, however its threads ended.
     let handoffs_per_s = outcome.ops_per_s * per_operation * others as f64 / acquisitions;
+    let equal_share = outcome.ops_per_s * at_equal_share(&outcome.ops_by_thread) as f64
+        / operations.max(1) as f64;
     let mut values = Values::from(
         [
             (OPS, outcome.ops_per_s),
             (HANDOFFS, handoffs_per_s),
+            (EQUAL_SHARE, equal_share),
             (JAIN, outcome.jain),
             (MIN_OVER_MAX, min_over_max(&outcome.ops_by_thread)),
             (STREAK_MEAN, outcome.mean_streak),

@@ -12,8 +12,9 @@ use crate::layout::LAYOUTS;
 use crate::round_trip::median;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use locklab_lab::matrix::{
-    CPU_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999,
-    MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, jain, min_over_max,
+    CPU_SHARE, EQUAL_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
+    LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, at_equal_share,
+    jain, min_over_max,
 };
 use serde::{Deserialize, Serialize};
 
@@ -204,6 +205,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let (mut took, mut handoffs, mut streak_max, mut writes) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut cpu, mut available) = (0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
+    let mut windowed = 0_u64;
     let at_once = request.threads.min(request.cpus.len()) as f64;
     for pair in sorted.rated(block, side) {
         let (began, ended) = block.slice_record(pair, side).measured;
@@ -225,14 +227,20 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         available += wall as f64 * at_once;
         match request.windows_of(side).count {
             0 => {}
-            1 => windows.push(workers.iter().map(|w| w.tally.turns).collect()),
-            count => windows.extend((0..count).map(|window| {
-                let done = |worker| {
-                    let at: &[u64] = block.turns_at(pair, side, worker);
-                    at[window].saturating_sub(if window == 0 { 0 } else { at[window - 1] })
-                };
-                (0..request.threads).map(done).collect()
-            })),
+            1 => {
+                windows.push(workers.iter().map(|w| w.tally.turns).collect());
+                windowed += length;
+            }
+            count => {
+                windowed += count as u64 * request.windows.length;
+                windows.extend((0..count).map(|window| {
+                    let done = |worker| {
+                        let at: &[u64] = block.turns_at(pair, side, worker);
+                        at[window].saturating_sub(if window == 0 { 0 } else { at[window - 1] })
+                    };
+                    (0..request.threads).map(done).collect()
+                }));
+            }
         }
     }
     let turns: u64 = per_thread.iter().sum();
@@ -247,6 +255,15 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         set(STREAK_MEAN, writes as f64 / handoffs.max(1) as f64);
     }
     set(STREAK_MAX, streak_max as f64);
+    // Threads that take turns on a CPU have their share over the run only.
+    let crowded = request.threads > request.cpus.len();
+    let least: u64 = windows.iter().map(|shares| at_equal_share(shares)).sum();
+    let equal_share = match (alone, crowded || windowed == 0) {
+        (Some(rate), _) => rate,
+        (None, true) => at_equal_share(&per_thread) as f64 / seconds,
+        (None, false) => least as f64 / (windowed as f64 * 1e-9),
+    };
+    set(EQUAL_SHARE, equal_share);
     set(JAIN, jain(&per_thread));
     set(MIN_OVER_MAX, min_over_max(&per_thread));
     if available > 0.0 {

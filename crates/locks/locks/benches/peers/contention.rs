@@ -45,10 +45,27 @@ pub(crate) fn preemptions() -> i64 {
     0
 }
 
-/// Two threads on a lock: operations and handoffs a second. `None` if one of
-/// them was preempted on the way: then the other had the lock to itself, or
-/// waited.
-pub(crate) fn contend(contestant: &dyn Contestant) -> Option<(f64, f64)> {
+/// What two threads did with a lock, each a second.
+#[derive(Clone, Copy)]
+pub(crate) struct Contended {
+    pub(crate) operations: f64,
+    /// Twice the operations of the slower thread. One that had none counts as if it
+    /// had had one, so that there is a ratio; in a millisecond that is next to none.
+    pub(crate) at_equal_share: f64,
+    /// Changes of owner.
+    pub(crate) handoffs: f64,
+}
+
+impl Contended {
+    /// The share of acquisitions that follow one of the same thread.
+    pub(crate) fn kept(&self) -> f64 {
+        1.0 - self.handoffs / self.operations
+    }
+}
+
+/// Two threads on a lock. `None` if one of them was preempted on the way: then the
+/// other had the lock to itself, or waited.
+pub(crate) fn contend(contestant: &dyn Contestant) -> Option<Contended> {
     let mut counts = Counts::default();
     let stop = AtomicBool::new(false);
     let arrived = AtomicU32::new(0);
@@ -78,11 +95,10 @@ pub(crate) fn contend(contestant: &dyn Contestant) -> Option<(f64, f64)> {
     let seconds = f64::midpoint(a.1, b.1);
     let late = seconds < CONTENDED.as_secs_f64() / 2.0;
     // On a machine of two CPUs this thread takes one of them to end it all.
-    (!late && a.2 + b.2 <= 1).then(|| {
-        (
-            (a.0 + b.0) as f64 / seconds,
-            counts.handoffs() as f64 / seconds,
-        )
+    (!late && a.2 + b.2 <= 1).then(|| Contended {
+        operations: (a.0 + b.0) as f64 / seconds,
+        at_equal_share: 2.0 * a.0.min(b.0).max(1) as f64 / seconds,
+        handoffs: counts.handoffs() as f64 / seconds,
     })
 }
 

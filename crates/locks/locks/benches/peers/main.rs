@@ -14,7 +14,7 @@ mod contention;
 mod tables;
 
 use alone::{SLICES, alone, distances};
-use contention::{contend, pin, round_trip};
+use contention::{Contended, contend, pin, round_trip};
 use indicatif::{ProgressBar, ProgressStyle};
 use locklab_judge::{
     Comparison, Direction, Family, Judged, Order, Pair, Settings, Side, coin, fork_seed, judge,
@@ -137,10 +137,19 @@ struct Duel {
     /// Nanoseconds of a pair of lock and unlock, block by block, at each
     /// distance.
     alone: [Vec<Pair>; DISTANCES],
-    /// Operations a second of two threads, block by block.
-    together: Vec<Pair>,
-    /// Changes of owner a second: medians of ours and the peer.
-    handoffs: [Vec<f64>; 2],
+    /// Two threads: what the peer (first) and ours did, block by block, and which was
+    /// measured first.
+    together: Vec<([Contended; 2], Order)>,
+}
+
+impl Duel {
+    /// A figure of two threads as the judge's pairs.
+    fn together(&self, figure: impl Fn(&Contended) -> f64) -> Vec<Pair> {
+        let pair = |([peer, ours], order): &([Contended; 2], Order)| {
+            Pair::new(figure(peer), figure(ours), *order)
+        };
+        self.together.iter().map(pair).collect()
+    }
 }
 
 /// How often a measurement with contention is repeated for want of a quiet
@@ -212,12 +221,8 @@ fn main() {
                     let contestant = if side == Side::Baseline { peer } else { ours };
                     (0..ATTEMPTS).find_map(|_| contend(contestant))
                 });
-                if let Some([(peer, of_peer), (ours, of_ours)]) = slices {
-                    duel.together
-                        .push(Pair::new(peer, ours, coin(seed, SLICES)));
-                    duel.handoffs[0].push(of_ours);
-                    duel.handoffs[1].push(of_peer);
-                }
+                duel.together
+                    .extend(slices.map(|slices| (slices, coin(seed, SLICES))));
             }
         }
         bar.inc(1);
@@ -248,7 +253,6 @@ fn duels(options: &Options) -> Vec<Duel> {
                 same,
                 alone: Default::default(),
                 together: Vec::new(),
-                handoffs: Default::default(),
             });
         }
     }
@@ -256,7 +260,7 @@ fn duels(options: &Options) -> Vec<Duel> {
 }
 
 /// The judge's answers on these pairs of each duel.
-fn judged(duels: &[Duel], pairs: impl Fn(&Duel) -> &Vec<Pair>, better: Direction) -> Vec<Judged> {
+fn judged(duels: &[Duel], pairs: impl Fn(&Duel) -> Vec<Pair>, better: Direction) -> Vec<Judged> {
     let settings = Settings {
         // Each line is read by itself, and with others of the same lock.
         family: Family::FalseDiscovery,
@@ -264,7 +268,7 @@ fn judged(duels: &[Duel], pairs: impl Fn(&Duel) -> &Vec<Pair>, better: Direction
     };
     let comparisons: Vec<Comparison> = duels
         .iter()
-        .map(|duel| Comparison::primary(pairs(duel).clone(), better))
+        .map(|duel| Comparison::primary(pairs(duel), better))
         .collect();
     judge(&comparisons, &settings).expect("settings that make sense")
 }

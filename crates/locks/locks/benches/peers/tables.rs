@@ -1,6 +1,7 @@
 //! What was measured and judged, as one table of 72 columns.
 
 use crate::alone::{Distance, SLICES};
+use crate::contention::Contended;
 use crate::{DISTANCES, Duel, judged};
 use locklab_judge::{Direction, Judged, Verdict};
 use std::fmt::Write;
@@ -70,7 +71,11 @@ pub(crate) fn print(
             ),
         }
         println!("{:<20} {:<21} {:>5}  ours / peer", "ours", "peer", "ns");
-        let alone = judged(duels, |duel| &duel.alone[number], Direction::LowerIsBetter);
+        let alone = judged(
+            duels,
+            |duel| duel.alone[number].clone(),
+            Direction::LowerIsBetter,
+        );
         for (duel, judged) in duels.iter().zip(&alone) {
             let pairs = &duel.alone[number];
             let ns: Vec<f64> = pairs.iter().map(|pair| pair.experiment).collect();
@@ -100,33 +105,91 @@ pub(crate) fn print(
         "{:<20} {:<21} {:>11}  ours / peer",
         "ours", "peer", "handoffs"
     );
-    let together = judged(duels, |duel| &duel.together, Direction::HigherIsBetter);
+    let together = together(duels, |two| two.operations);
     for (duel, judged) in duels.iter().zip(&together) {
-        let [ours, peer] = &duel.handoffs;
+        let [peer, ours] = sides(duel, |two| two.handoffs / 1e6);
         println!(
-            "{:<20}{}{:<21} {:>5.2} {:>5.2}  {}",
+            "{:<20}{}{:<21} {ours:>5.2} {peer:>5.2}  {}",
             duel.ours,
             mark(duel),
             duel.peer,
-            median(ours) / 1e6,
-            median(peer) / 1e6,
             columns(judged).trim_end()
         );
+    }
+    println!(
+        "\nThe same at equal share: twice the operations of the slower thread in\n\
+         each millisecond; and of 100 acquisitions how many follow one of the\n\
+         same thread, of ours and the peer."
+    );
+    println!(
+        "{:<20} {:<21} {:>11}  ours / peer",
+        "ours", "peer", "follow own"
+    );
+    let shared = self::together(duels, |two| two.at_equal_share);
+    for (duel, judged) in duels.iter().zip(&shared) {
+        let [peer, ours] = sides(duel, |two| 100.0 * two.kept());
+        println!(
+            "{:<20}{}{:<21} {ours:>5.1} {peer:>5.1}  {}",
+            duel.ours,
+            mark(duel),
+            duel.peer,
+            columns(judged).trim_end()
+        );
+    }
+    let both = duels.iter().zip(&together);
+    let kept: Vec<String> = both
+        .filter_map(|(duel, judged)| kept(duel, judged))
+        .collect();
+    if !kept.is_empty() {
+        println!("\n{}", kept.join("\n"));
     }
     println!(
         "\nequal: shown equal within 1 %. unclear: neither shown to differ nor\n\
          shown to be equal; --blocks with a larger number settles it.\n\
          too few: other programs left too few quiet moments.\n\
-         ~: no peer has this algorithm; what a user would take instead.\n\
-         Few handoffs: one owner keeps taking the lock again."
+         ~: no peer has this algorithm; what a user would take instead."
     );
-    let _ = write!(
-        verdicts,
-        "{:>16} {}",
-        "two threads",
-        count(duels, &together)
-    );
-    println!("Against the same algorithm:\n{verdicts}");
+    for (title, judged) in [("two threads", &together), ("equal share", &shared)] {
+        let _ = writeln!(verdicts, "{title:>16} {}", count(duels, judged));
+    }
+    print!("Against the same algorithm:\n{verdicts}");
+}
+
+/// The judge's answers on a figure of two threads.
+fn together(duels: &[Duel], figure: fn(&Contended) -> f64) -> Vec<Judged> {
+    judged(
+        duels,
+        |duel| duel.together(figure),
+        Direction::HigherIsBetter,
+    )
+}
+
+/// The median of a figure of two threads, of the peer and of ours.
+fn sides(duel: &Duel, figure: fn(&Contended) -> f64) -> [f64; 2] {
+    [0, 1].map(|side| {
+        let values: Vec<f64> = duel
+            .together
+            .iter()
+            .map(|(two, _)| figure(&two[side]))
+            .collect();
+        median(&values)
+    })
+}
+
+/// Where one side does more operations because one thread keeps it: it hands the lock
+/// over less often than the other does. `None` where that is not the reason.
+fn kept(duel: &Duel, judged: &Judged) -> Option<String> {
+    let [peer, ours] = sides(duel, |two| two.handoffs);
+    let [peer_keeps, we_keep] = sides(duel, |two| 100.0 * two.kept());
+    let (who, than, keeps, other) = match judged.verdict {
+        Verdict::Worse if peer < ours => (duel.peer, duel.ours, peer_keeps, we_keep),
+        Verdict::Better if ours < peer => (duel.ours, duel.peer, we_keep, peer_keeps),
+        _ => return None,
+    };
+    Some(format!(
+        "{who} does more operations than {than}, because one thread keeps\n\
+         it: {keeps:.1} % of its acquisitions follow its own ({other:.1} % of the other's)."
+    ))
 }
 
 fn mark(duel: &Duel) -> char {

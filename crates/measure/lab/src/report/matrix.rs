@@ -5,7 +5,7 @@ pub(super) mod cells;
 mod charts;
 mod fairness;
 
-use self::cells::{all_placed, blocks, groups, handoffs_disagree};
+use self::cells::{all_placed, blocks, groups};
 use super::inputs::Report;
 use super::placed::{self, axis};
 use super::{caveats, design, findings, placement, regions, results};
@@ -110,8 +110,9 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// At most three sentences that summarise the matrix (the answer over all lengths,
-/// what single cells show, and what depends on the placement of the CPUs), and the
+/// At most four sentences that summarise the matrix (the answer over all lengths, what
+/// single cells show, what depends on the placement of the CPUs, and what holds at
+/// equal share), and the
 /// cells of each verdict where there are too many for a sentence.
 fn summary(report: &Report) -> (Vec<String>, Facts) {
     let groups = groups(report);
@@ -156,6 +157,7 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
             by_placement.join("; ")
         ));
     }
+    sentences.extend(fairness::at_equal_share(report));
     if report.experiment.design.aa {
         sentences.push(aa(report));
     }
@@ -236,15 +238,7 @@ fn caveats_of(report: &Report) -> Vec<String> {
         )),
     }
     list.extend(placement::of_matrix(report.verdicts));
-    match report.measured().filter(|c| handoffs_disagree(c)).count() {
-        0 => {}
-        n => list.push(format!(
-            "In {} ('s') operations and handoffs between threads point opposite ways: {}. Read the \
-             handoffs beside the ratio.",
-            number::count(n, "cell"),
-            report.context.words.handoffs
-        )),
-    }
+    list.extend(fairness::kept(report));
     list.extend(caveats::invalid(&judged));
     list.extend(caveats::warnings(&judged));
     list

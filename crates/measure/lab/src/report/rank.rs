@@ -9,7 +9,7 @@ use self::advice::{Regime, choose, range};
 use super::inputs::{Report, Words};
 use super::{caveats, design, placement};
 use crate::experiment::{AT_ONCE, Provenance};
-use crate::matrix::{JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
+use crate::matrix::{EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{
@@ -144,6 +144,12 @@ fn best_for(ranking: &Ranking, words: &Words) -> Table {
         OPS,
         &|_| true,
     );
+    row(
+        "at equal share, contended",
+        &of(Regime::Contended),
+        EQUAL_SHARE,
+        &|_| true,
+    );
     row("p99 of the wait, ns", &several, LATENCY_P99, &|_| true);
     row("p99.9 of the wait, ns", &several, LATENCY_P999, &|_| true);
     row("fair within 1 ms (Jain)", &several, JAIN_1MS, &|_| true);
@@ -156,7 +162,7 @@ fn best_for(ranking: &Ranking, words: &Words) -> Table {
         groups: vec![ColumnGroup::new(
             "",
             vec![
-                Column::new("for", 24),
+                Column::new("for", 25),
                 Column::new("use", 8),
                 Column::new("figure", 6),
                 Column::new("of best", 7),

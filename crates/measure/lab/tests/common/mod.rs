@@ -117,6 +117,14 @@ fn lock_run(threads: usize, ops: f64, streak: f64, started: f64) -> Sample {
     let values = [
         ("ops_per_s", ops),
         ("handoffs_per_s", if alone { 0.0 } else { ops / streak }),
+        (
+            "equal_share_per_s",
+            if alone {
+                ops
+            } else {
+                ops * (1.01 - 0.01 * streak)
+            },
+        ),
         ("streak_mean", if alone { ops * 0.05 } else { streak }),
         ("streak_max", (streak * 40.0).floor()),
         ("jain", if alone { 1.0 } else { 0.999 - 0.01 * streak }),
@@ -192,6 +200,7 @@ pub(crate) fn troubled() -> Experiment {
             }
             *sample.values.get_mut("handoffs_per_s").unwrap() /= times;
             *sample.values.get_mut("streak_mean").unwrap() *= times;
+            *sample.values.get_mut("equal_share_per_s").unwrap() /= times.sqrt();
         }
     }
     // In the third mutual exclusion was lost once, and a run was killed.

@@ -1,7 +1,7 @@
 //! The cells of a matrix at their places, and which of them tables show together.
 
 use crate::experiment::AT_ONCE;
-use crate::matrix::HANDOFFS;
+use crate::matrix::{EQUAL_SHARE, HANDOFFS};
 use crate::report::inputs::{Lengths, Report};
 use crate::report::placed::{Placed, axis};
 use crate::verdicts::{Figures, JudgedCell};
@@ -40,14 +40,20 @@ pub(super) fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<
     })
 }
 
-/// Whether operations and handoffs between threads point in opposite
-/// directions: a lock that one owner repeatedly re-acquires looks fast.
+/// Whether operations point in the opposite direction of those at equal share, or of
+/// handoffs: a lock that one owner repeatedly re-acquires looks fast.
 pub(crate) fn handoffs_disagree(cell: &JudgedCell) -> bool {
     let wanted = match cell.verdict() {
         Some(Verdict::Better) => Verdict::Worse,
         Some(Verdict::Worse) => Verdict::Better,
         _ => return false,
     };
+    if cell
+        .metric(EQUAL_SHARE)
+        .is_some_and(|share| share.verdict == wanted)
+    {
+        return true;
+    }
     match cell.metric(HANDOFFS) {
         Some(handoffs) => handoffs.verdict == wanted,
         // Avoids the logarithm of zero, for a lock without any handoff.

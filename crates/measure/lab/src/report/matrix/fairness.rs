@@ -3,14 +3,16 @@
 //! Operations per second alone mislead, so these are in every report. All
 //! figures of a row are locations by the same estimator over the same runs.
 
-use super::cells::{MANY, groups, placed};
-use crate::matrix::{InText, METRICS, MetricKind};
+use super::cells::{MANY, groups, handoffs_disagree, placed};
+use crate::matrix::{self, EQUAL_SHARE, InText, METRICS, MetricKind, STREAK_MEAN};
+use crate::report::caveats::sentence_case;
 use crate::report::inputs::Report;
 use crate::report::placed::axis;
 use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::mark;
 use locklab_document::number::{self, label};
 use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
+use locklab_judge::Verdict;
 
 /// Beyond this many cells the text has one row per number of threads; HTML and
 /// JSON have them all.
@@ -28,6 +30,70 @@ fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
     let mut all: Vec<_> = in_text.collect();
     all.sort_by_key(|(.., worst)| *worst);
     all
+}
+
+/// What holds at equal share, in a sentence; `None` where no cell has several threads.
+pub(super) fn at_equal_share(report: &Report) -> Option<String> {
+    let judged = report
+        .measured()
+        .filter_map(|cell| cell.metric(EQUAL_SHARE));
+    let words: Vec<&str> = judged.map(|judged| judged.verdict.word()).collect();
+    let counts = ["better", "worse", "flat"].map(|word| {
+        let n = words.iter().filter(|w| **w == word).count();
+        format!("{word} in {n}")
+    });
+    (!words.is_empty()).then(|| {
+        format!(
+            "At equal share, where every thread counts as the one with the fewest operations, {} \
+             is {} of {}.",
+            report.experiment.labels.experiment,
+            counts.join(", "),
+            number::count(words.len(), "cell")
+        )
+    })
+}
+
+/// In which cells a lock has more operations because one thread keeps it, and in which
+/// others sharing says the opposite of operations.
+pub(super) fn kept(report: &Report) -> Vec<String> {
+    /// From this share of acquisitions on that follow one of the same thread.
+    const KEPT: f64 = 0.5;
+    let own = |cell: &JudgedCell| {
+        let more = match cell.verdict() {
+            Some(Verdict::Better) => &cell.experiment,
+            _ => &cell.baseline,
+        };
+        more.get(STREAK_MEAN).map_or(0.0, matrix::kept)
+    };
+    let disagree = report.measured().filter(|c| handoffs_disagree(c));
+    let (kept, shared): (Vec<f64>, Vec<f64>) = disagree.map(own).partition(|own| *own >= KEPT);
+    let mut list = Vec::new();
+    if !kept.is_empty() {
+        let ends = [
+            kept.iter().copied().fold(f64::INFINITY, f64::min),
+            kept.iter().copied().fold(0.0, f64::max),
+        ];
+        let [least, most] = ends.map(|share| number::percent(100.0 * share));
+        let own = match least == most {
+            true => most,
+            false => format!("{least} to {most}"),
+        };
+        list.push(format!(
+            "In {} ('s') a lock has more operations, because one thread keeps it: {own} % of its \
+             acquisitions follow its own. {}: read operations at equal share and handoffs beside \
+             the ratio.",
+            number::count(kept.len(), "cell"),
+            sentence_case(report.context.words.handoffs)
+        ));
+    }
+    if !shared.is_empty() {
+        list.push(format!(
+            "In {} ('s') operations point one way, and handoffs or operations at equal share the \
+             other: read them beside the ratio.",
+            number::count(shared.len(), "cell"),
+        ));
+    }
+    list
 }
 
 /// A metric in the table of every figure: title, name and format.
@@ -50,13 +116,14 @@ pub(super) fn as_text(report: &Report, document: &mut Document) {
         let compact = count > MOST_ROWS;
         let mut section =
             Section::new("Handoffs and fairness, baseline and experiment side by side").note(
-                "handoffs/s between threads; streak: acquisitions in a row by one owner, mean; \
-                 Jain's index (1 is fair); least over greatest share.",
+                "handoffs/s between threads; equal/s: operations of the thread with the fewest, \
+                 times the threads; streak: acquisitions in a row by one owner, mean; Jain's index \
+                 (1 is fair).",
             );
         if compact {
             section = section.note(
-                "Over the critical lengths: the median of handoffs and streaks, the worst of \
-                 Jain's index and of the shares; HTML and JSON have every cell.",
+                "Over the critical lengths: the median of rates and streaks, the worst of Jain's \
+                 index; HTML and JSON have every cell.",
             );
         }
         document.push(section.only(Medium::Text));
@@ -245,7 +312,8 @@ pub(super) fn every_cell(report: &Report, document: &mut Document) {
     document.push(
         Section::new("Handoffs and fairness")
             .note(format!(
-                "Handoffs: operations per second whose predecessor was another thread's. Streak: \
+                "Handoffs: operations per second whose predecessor was another thread's. At equal \
+                 share: those of the thread with the fewest, times the threads. Streak: \
                  operations in a row by one thread. Cells with \u{201c}s\u{201d} gained operations \
                  and lost handoffs, or the other way round: {}.",
                 report.context.words.handoffs

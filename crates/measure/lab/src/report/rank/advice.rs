@@ -3,12 +3,12 @@
 //! The words are a function of the figures, and claim no more than the
 //! standings. Nothing here measures or judges.
 
-use crate::matrix::{JAIN_1MS, LATENCY_P99, LATENCY_P999};
+use crate::matrix::{self, EQUAL_SHARE, JAIN_1MS, LATENCY_P99, LATENCY_P999, STREAK_MEAN};
 use crate::ranking::{Point, Ranked, Ranking};
 use crate::report::inputs::Words;
 use locklab_document::number;
 
-/// What to take, in one to three sentences.
+/// What to take, in one to four sentences.
 pub(super) fn sentences(ranking: &Ranking, words: &Words) -> Vec<String> {
     let points: Vec<&Point> = ranking.points.iter().filter(|p| is_ranked(p)).collect();
     if points.is_empty() {
@@ -20,6 +20,7 @@ pub(super) fn sentences(ranking: &Ranking, words: &Words) -> Vec<String> {
         words,
     };
     let mut sentences = vec![advice.throughput()];
+    sentences.extend(advice.kept());
     sentences.extend(advice.beside());
     sentences
 }
@@ -247,6 +248,41 @@ impl Advice<'_> {
             self.name(lock),
             self.words.lean[1],
             span(&shares)
+        ))
+    }
+
+    /// That the lock with the most operations has them because one thread keeps it, where
+    /// another is shown to have more at equal share.
+    fn kept(&self) -> Option<String> {
+        /// Of the acquisitions, so many follow one of the same thread.
+        const KEPT: f64 = 0.9;
+        let of = self.points.iter().copied();
+        let contended: Vec<&Point> = of.filter(|p| Regime::of(p) == Regime::Contended).collect();
+        let most = choose(&contended, self.metric(), |_| true)?;
+        let fair = choose(&contended, EQUAL_SHARE, |_| true)?;
+        let behind = |p: &&Point| {
+            p.metric(EQUAL_SHARE)
+                .is_some_and(|m| !m.may_be_best(most) && !m.standings[most].within_delta)
+        };
+        let behind: Vec<&Point> = contended.iter().copied().filter(behind).collect();
+        let kept: Vec<f64> = behind
+            .iter()
+            .filter_map(|p| Some(matrix::kept(p.metric(STREAK_MEAN)?.figures[most]?.value)))
+            .collect();
+        if fair == most || kept.is_empty() || kept.iter().any(|share| *share < KEPT) {
+            return None;
+        }
+        let ratios = behind.iter().filter_map(|p| p.metric(EQUAL_SHARE));
+        let ratios: Vec<f64> = ratios
+            .filter_map(|m| Some(m.share(fair)? / m.share(most)?))
+            .collect();
+        Some(format!(
+            "{} has more operations, because one thread keeps it: {} % of its acquisitions follow \
+             its own; at equal share {} has {}.",
+            self.name(most),
+            range(&kept, |share| number::percent(100.0 * share)),
+            self.name(fair),
+            beside(&ratios, "as many")
         ))
     }
 
