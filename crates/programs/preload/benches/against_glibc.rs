@@ -5,7 +5,8 @@
 //! (`tests/c/slices.c`). A few locks with work: a pair is one run of a C program on
 //! glibc and one under the interposer, in alternating order; the median of
 //! the ratios of time is printed, with the lowest and the highest
-//! (`tests/c/pair.c`). Two threads that contend are pinned to two CPUs, and there
+//! (`tests/c/pair.c`); with 1, 2, 4 and 8 threads also the CPU time, since a lock that
+//! spins may buy its rate with that. Two threads that contend are pinned to two CPUs, and there
 //! batches in which other programs took one of these away do not count: on a busy
 //! machine that takes a while. On a virtual machine the CPUs may be siblings or far
 //! apart, and change, which moves both sides.
@@ -73,7 +74,15 @@ fn main() {
         }
         println!();
     }
-    println!("the same with work, medians of {PAIRS} pairs of runs (lowest to highest)\n");
+    println!("a hot loop, medians of {PAIRS} pairs of runs (lowest to highest): the interposer's");
+    println!("rate over glibc's; CPU time of a lock and an unlock in ns, and the share of the");
+    println!("thread that got least of an equal one, of glibc and the interposer\n");
+    for threads in ["1", "2", "4", "8"] {
+        for lock in ["ttas", "futex-adaptive", "fissile"] {
+            crowd(&program, threads, lock);
+        }
+    }
+    println!("\nthe same with work, medians of {PAIRS} pairs of runs (lowest to highest)\n");
     for [critical, non_critical] in LENGTHS {
         println!(
             "two threads contend, critical length {critical}, non-critical {non_critical}; and\n\
@@ -87,35 +96,64 @@ fn main() {
     }
 }
 
-fn measure(program: &Path, arguments: &[&str], lock: &str, wait: &str, bound: f64) {
-    let mut pairs: Vec<[Vec<f64>; 2]> = (0..PAIRS)
-        .map(|pair| {
-            let glibc = || figures(Command::new(program).args(arguments));
-            let ours = || figures(under(lock, wait, program).args(arguments));
-            if pair % 2 == 0 {
-                let glibc = glibc();
-                [glibc, ours()]
-            } else {
-                let ours = ours();
-                [glibc(), ours]
-            }
-        })
-        .collect();
-    let mut median = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| {
-        pairs.sort_by(|a, b| of(a).total_cmp(&of(b)));
-        [0, PAIRS / 2, PAIRS - 1].map(|n| of(&pairs[n]))
+/// The figures of runs on glibc and under the interposer, in alternating order.
+fn runs(program: &Path, arguments: &[&str], lock: &str, wait: &str) -> Vec<[Vec<f64>; 2]> {
+    let pair = |pair: usize| {
+        let glibc = || figures(Command::new(program).args(arguments));
+        let ours = || figures(under(lock, wait, program).args(arguments));
+        if pair % 2 == 0 {
+            let glibc = glibc();
+            [glibc, ours()]
+        } else {
+            let ours = ours();
+            [glibc(), ours]
+        }
     };
-    let [_, glibc, _] = median(&|pair| pair[0][0]);
-    let [_, ours, _] = median(&|pair| pair[1][0]);
-    let [low, ratio, high] = median(&|pair| pair[1][0] / pair[0][0]);
+    (0..PAIRS).map(pair).collect()
+}
+
+/// The lowest, the median and the highest of a figure of pairs of runs.
+fn spread(pairs: &[[Vec<f64>; 2]], of: impl Fn(&[Vec<f64>; 2]) -> f64) -> [f64; 3] {
+    let mut values: Vec<f64> = pairs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    [0, PAIRS / 2, PAIRS - 1].map(|n| values[n])
+}
+
+fn measure(program: &Path, arguments: &[&str], lock: &str, wait: &str, bound: f64) {
+    let pairs = runs(program, arguments, lock, wait);
+    let [_, glibc, _] = spread(&pairs, |pair| pair[0][0]);
+    let [_, ours, _] = spread(&pairs, |pair| pair[1][0]);
+    let [low, ratio, high] = spread(&pairs, |pair| pair[1][0] / pair[0][0]);
     let verdict = if ratio <= bound { "within" } else { "over" };
     print!(
         "  {lock:<10} {wait:<15} {glibc:>8.2} {ours:>8.2}  {ratio:>5.2} ({low:.2} to {high:.2})  \
          {verdict} {bound:.2}"
     );
-    let [_, glibc, _] = median(&|pair| pair[0][1]);
-    let [_, ours, _] = median(&|pair| pair[1][1]);
+    let [_, glibc, _] = spread(&pairs, |pair| pair[0][1]);
+    let [_, ours, _] = spread(&pairs, |pair| pair[1][1]);
     println!("  {glibc:.0} / {ours:.0} %");
+}
+
+/// A hot loop of so many threads, with the rate, the share of the thread that got least
+/// and the CPU time.
+fn crowd(program: &Path, threads: &str, lock: &str) {
+    let arguments = [threads, "20000", "15", "0", "0"];
+    let pairs = runs(program, &arguments, lock, "barging");
+    // Times of a pair: the ratio of rates is the other way round.
+    let [low, ratio, high] = spread(&pairs, |pair| pair[0][0] / pair[1][0]);
+    let bound = if threads == "1" { 1.0 / 1.05 } else { 1.0 };
+    let verdict = if ratio >= bound { "within" } else { "below" };
+    let sides = |figure: usize| {
+        [0, 1].map(|side| {
+            let [_, median, _] = spread(&pairs, |pair| pair[side][figure]);
+            median
+        })
+    };
+    let ([glibc_share, share], [glibc_cpu, cpu]) = (sides(2), sides(4));
+    println!(
+        "  {threads:>7} {lock:<15} {ratio:>5.2} ({low:.2} to {high:.2}) {verdict} {bound:.2} \
+         {glibc_cpu:>7.1} {cpu:>7.1}  {glibc_share:>4.0} {share:>4.0} %"
+    );
 }
 
 fn figures(command: &mut Command) -> Vec<f64> {

@@ -8,11 +8,12 @@
  *   count: when all threads do the same number, the last ones of an unfair
  *   lock run alone, and it looks faster than it is. A batch in which another
  *   program took a thread's CPU away does not count and is done again, up to
- *   20 times BATCHES. Prints, of the batch with the median time, the
+ *   20 times BATCHES, unless there are more threads than CPUs, which take them
+ *   from one another. Prints, of the batch with the median time, the
  *   nanoseconds a pair of all threads together; how often in a hundred pairs
  *   the mutex went to another thread than before; the share of the thread
- *   that got least, in per cent of an equal one; and how many batches
- *   counted.
+ *   that got least, in per cent of an equal one; how many batches counted; and
+ *   the nanoseconds of CPU time a pair.
  */
 #include "check.h"
 #include <sched.h>
@@ -32,7 +33,7 @@ static struct {
 } shared __attribute__((aligned(64)));
 
 static struct {
-    unsigned long work, pairs, switches;
+    unsigned long work, pairs, switches, cpu;
 } own[MOST_THREADS] __attribute__((aligned(128)));
 
 static struct {
@@ -47,11 +48,16 @@ static long batches, critical, non_critical, microseconds;
 static int threads;
 static atomic_int finished;
 
-static unsigned long now(void)
+static unsigned long of_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return t.tv_sec * 1000000000ul + t.tv_nsec;
+}
+
+static unsigned long now(void)
+{
+    return of_clock(CLOCK_MONOTONIC);
 }
 
 /* Until all threads are here, and run: none has to be woken. */
@@ -110,7 +116,7 @@ static void batch(long me)
 }
 
 struct batch {
-    double ns, handovers, share;
+    double ns, handovers, share, cpu;
 };
 
 static int order(const void *a, const void *b)
@@ -125,17 +131,19 @@ static long counted;
 /* By thread 0, between two batches. */
 static void note(unsigned long handovers)
 {
-    unsigned long sum = 0, least = -1ul, switches = 0;
+    unsigned long sum = 0, least = -1ul, switches = 0, cpu = 0;
     for (int i = 0; i < threads; i++) {
         sum += own[i].pairs;
         least = own[i].pairs < least ? own[i].pairs : least;
         switches += own[i].switches;
+        cpu += own[i].cpu;
     }
-    if (switches != 0)
+    if (switches != 0 && threads <= sysconf(_SC_NPROCESSORS_ONLN))
         return;
     results[counted].ns = (double)(batch_now.end - batch_now.start) / sum;
     results[counted].handovers = 100.0 * handovers / sum;
     results[counted].share = 100.0 * least * threads / sum;
+    results[counted].cpu = (double)cpu / sum;
     counted++;
 }
 
@@ -155,7 +163,9 @@ static void *work(void *number)
         /* Also not between the meeting and the start. */
         unsigned long before = taken_away();
         meet(&meeting);
+        unsigned long cpu = of_clock(CLOCK_THREAD_CPUTIME_ID);
         batch(me);
+        own[me].cpu = of_clock(CLOCK_THREAD_CPUTIME_ID) - cpu;
         own[me].switches = taken_away() - before;
         all += own[me].pairs;
         meet(&meeting);
@@ -189,7 +199,8 @@ static void contend(void)
     }
     qsort(results, counted, sizeof *results, order);
     struct batch *median = &results[counted / 2];
-    printf("%.3f %.2f %.1f %ld\n", median->ns, median->handovers, median->share, counted);
+    printf("%.3f %.2f %.1f %ld %.3f\n", median->ns, median->handovers, median->share, counted,
+           median->cpu);
 }
 
 int main(int argc, char **argv)
