@@ -9,6 +9,7 @@ mod box_stand_in;
 mod compare;
 mod footprint_command;
 mod icache_command;
+mod judge;
 mod kernel;
 mod kernel_box;
 mod kernel_build;

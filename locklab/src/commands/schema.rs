@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// `locklab schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The kind of document [default: both, as one object]
+    /// The kind of document [default: all, as one object]
     #[arg(value_enum)]
     pub of: Option<SchemaOf>,
 }
@@ -24,6 +24,8 @@ pub enum SchemaOf {
     Experiment,
     /// Results that comparing commands write with --json
     Results,
+    /// Results that `locklab judge` writes with --json
+    Judge,
 }
 
 /// Prints a schema.
@@ -35,7 +37,12 @@ pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
     let schema = match args.of {
         Some(SchemaOf::Experiment) => experiment(),
         Some(SchemaOf::Results) => results(),
-        None => json!({ "experiment": experiment(), "results": results() }),
+        Some(SchemaOf::Judge) => locklab_samples::schema(),
+        None => json!({
+            "experiment": experiment(),
+            "results": results(),
+            "judge": locklab_samples::schema(),
+        }),
     };
     print(&format!("{schema:#}\n"))
 }

@@ -14,6 +14,7 @@ mod formats;
 mod judged;
 mod matching;
 mod report;
+mod results;
 mod salvage;
 mod units;
 
@@ -22,3 +23,4 @@ pub use formats::{Format, read};
 pub use judged::{Apart, JudgedRow, JudgedSamples, Judging, fails, judge};
 pub use matching::{Compared, Matching, Unmatched, compare};
 pub use report::document;
+pub use results::schema;

@@ -3,9 +3,9 @@
 
 use crate::judged::{Apart, JudgedRow, JudgedSamples, PAUSE};
 use crate::matching::Why;
+use crate::results;
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
 use locklab_judge::{Estimate, Family, Role, Sampling, Shown, Verdict, Warning};
-use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
         head: vec![("Figures".into(), figures(judged))],
         labels: Labels::new(baseline, experiment),
         findings: findings(judged),
-        data: data(judged, &caveats, &conclusion, command),
+        data: results::fields(judged, &caveats, &conclusion, command),
         ..Document::default()
     };
     document.push(Section::new("Setup").facts(set_up(judged, command)));
@@ -51,7 +51,7 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
 }
 
 /// Where the figures come from.
-fn figures(judged: &JudgedSamples) -> String {
+pub(crate) fn figures(judged: &JudgedSamples) -> String {
     let [b, e] = judged.compared.files.each_ref().map(|f| f.format.program());
     let programs = if b == e {
         b.to_owned()
@@ -320,7 +320,7 @@ fn size(row: &JudgedRow) -> f64 {
     row.judged.estimate.map_or(f64::INFINITY, |e| e.theta.abs())
 }
 
-fn metric_row(row: &JudgedRow) -> MetricRow {
+pub(crate) fn metric_row(row: &JudgedRow) -> MetricRow {
     let estimate = shown(row);
     MetricRow {
         name: match row.of.role {
@@ -340,7 +340,7 @@ fn metric_row(row: &JudgedRow) -> MetricRow {
 }
 
 /// Returns the estimate, unless it must not be shown as a result.
-fn shown(row: &JudgedRow) -> Option<Estimate> {
+pub(crate) fn shown(row: &JudgedRow) -> Option<Estimate> {
     let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
     row.judged.estimate.filter(|_| !invalid)
 }
@@ -376,17 +376,17 @@ fn conclusion(judged: &JudgedSamples) -> Vec<String> {
 }
 
 /// The geometric mean of the ratios, with what it hides.
-struct Mean<'a> {
-    value: f64,
-    of: usize,
+pub(crate) struct Mean<'a> {
+    pub(crate) value: f64,
+    pub(crate) of: usize,
     /// The smallest and the largest ratio, and whose they are.
-    from: (f64, &'a str),
-    to: (f64, &'a str),
+    pub(crate) from: (f64, &'a str),
+    pub(crate) to: (f64, &'a str),
 }
 
 /// Returns the geometric mean over the benchmarks of one direction, where there are
 /// several and no more than one direction.
-fn mean(judged: &JudgedSamples) -> Option<Mean<'_>> {
+pub(crate) fn mean(judged: &JudgedSamples) -> Option<Mean<'_>> {
     let mut ratios: Vec<(f64, &str)> = Vec::new();
     let mut direction = None;
     for row in judged.primaries() {
@@ -486,94 +486,4 @@ fn message(row: &JudgedRow) -> String {
         }) => format!("{text} {baseline} and {experiment} samples."),
         None => text,
     }
-}
-
-/// Returns the results for programs, in the shape of those of `compare`.
-fn data(
-    judged: &JudgedSamples,
-    caveats: &[String],
-    conclusion: &[String],
-    command: &str,
-) -> Map<String, Value> {
-    let files = judged.compared.files.each_ref();
-    let [baseline, experiment] = files.map(|f| json!({ "file": f.label, "format": f.format }));
-    let mut workloads: Vec<(&str, Vec<Value>)> = Vec::new();
-    for row in &judged.rows {
-        let metric = metric(row);
-        match workloads
-            .last_mut()
-            .filter(|(name, _)| *name == row.of.name)
-        {
-            Some((_, metrics)) => metrics.push(metric),
-            None => workloads.push((&row.of.name, vec![metric])),
-        }
-    }
-    let unmatched = judged.compared.unmatched.iter().map(|u| {
-        let why = match &u.why {
-            Why::OnlyBaseline => "only in the baseline's file",
-            Why::OnlyExperiment => "only in the experiment's file",
-            Why::Units(..) => "units differ",
-            Why::Zero => "zero in some run",
-        };
-        json!({ "name": u.name, "why": why })
-    });
-    let mean = mean(judged).map(|mean| {
-        json!({
-            "ratio": mean.value,
-            "benchmarks": mean.of,
-            "least": { "name": mean.from.1, "ratio": mean.from.0 },
-            "greatest": { "name": mean.to.1, "ratio": mean.to.0 },
-        })
-    });
-    let document = json!({
-        "schema": 1,
-        "tool": locklab_lab::VERSION,
-        "kind": "judge",
-        "command": command,
-        "provenance": { "source": "files", "name": figures(judged) },
-        "labels": { "baseline": baseline["file"], "experiment": experiment["file"] },
-        "files": [baseline, experiment],
-        "settings": judged.judging.settings,
-        "drift": {
-            "per_hour": judged.judging.drift,
-            "apart_s": judged.apart.seconds(),
-            "drifting_s": judged.apart.drifting(),
-            "allowance": judged.allowance(),
-        },
-        "caveats": caveats,
-        "conclusion": conclusion,
-        "workloads": workloads
-            .into_iter()
-            .map(|(name, metrics)| json!({ "name": name, "metrics": metrics }))
-            .collect::<Vec<_>>(),
-        "not_judged": unmatched.collect::<Vec<_>>(),
-        "geometric_mean": mean,
-    });
-    match document {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
-
-fn metric(row: &JudgedRow) -> Value {
-    let estimate = shown(row);
-    let finite = |x: f64| x.is_finite().then_some(x);
-    let delta = estimate.map(|e| e.delta_percent());
-    let line = metric_row(row);
-    json!({
-        "name": row.of.metric,
-        "unit": row.of.unit,
-        "baseline": line.baseline,
-        "experiment": line.experiment,
-        "delta_percent": delta.map(|d| d.value),
-        "low": delta.and_then(|d| finite(d.low)),
-        "high": delta.and_then(|d| finite(d.high)),
-        "verdict": row.judged.verdict.word(),
-        "sig": line.sig(),
-        "primary": row.of.role == Role::Primary,
-        "p": row.judged.p,
-        "p_adjusted": row.judged.p_adjusted,
-        "samples": row.judged.estimate.map(|e| e.sampling),
-        "warnings": row.judged.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
 }

@@ -45,7 +45,6 @@ pub fn sarif(document: &Document, failing: &[&str]) -> Value {
         .map(|(id, text, help)| {
             json!({
                 "id": id,
-                "name": id,
                 "shortDescription": { "text": text },
                 "fullDescription": { "text": text },
                 "help": { "text": help },
