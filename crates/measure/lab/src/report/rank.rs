@@ -291,6 +291,7 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     let order = ranked.order();
     let subjects = &ranking.question.subjects;
     let waits = point.metric(LATENCY_P99).is_some();
+    let shared = point.threads() > 1 && point.metric(EQUAL_SHARE).is_some();
     let row = |lock: usize| -> Option<BarRow> {
         let shown = ranked.standings[lock].of_best?;
         let figure = |name: &str| {
@@ -300,6 +301,9 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
         let share = format!("{}{:1}", number::ratio(shown.value), sign(ranked, lock));
         let limits = format!("{}-{}", number::ratio(shown.low), number::ratio(shown.high));
         let mut cells = vec![figure(OPS), share, limits];
+        if shared {
+            cells.push(figure(EQUAL_SHARE));
+        }
         if waits {
             cells.push(figure(LATENCY_P99));
         }
@@ -318,6 +322,9 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     let today = order[shown..].contains(&0) && ranking.question.against;
     let listed = order[..shown].iter().copied().chain(today.then_some(0));
     let mut columns = vec![("ops/s", 6), ("share ", 6), ("limits", 11)];
+    if shared {
+        columns.push(("equal/s", 7));
+    }
     if waits {
         columns.push(("p99 ns", 6));
     }

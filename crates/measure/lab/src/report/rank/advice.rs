@@ -276,13 +276,22 @@ impl Advice<'_> {
         let ratios: Vec<f64> = ratios
             .filter_map(|m| Some(m.share(fair)? / m.share(most)?))
             .collect();
+        // Where a thread had nothing at all there is no ratio.
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let times = match ratios.iter().all(|ratio| ratio.is_finite()) {
+            true => beside(&ratios, "as many"),
+            false if least.is_finite() => {
+                format!("at least {} times as many", number::ratio(least))
+            }
+            false => "some, and it none".into(),
+        };
         Some(format!(
             "{} has more operations, because one thread keeps it: {} % of its acquisitions follow \
              its own; at equal share {} has {}.",
             self.name(most),
             range(&kept, |share| number::percent(100.0 * share)),
             self.name(fair),
-            beside(&ratios, "as many")
+            times
         ))
     }
 
