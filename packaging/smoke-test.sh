@@ -1,10 +1,9 @@
 #!/bin/sh
-# Uses an installed Locklab: smoke-test.sh VERSION [--command-only | --crate].
-# Changes nothing but a scratch folder. --command-only is for the container and
-# the wheel, which have no man pages, completions or licence files; --crate is for
-# the command alone, without the libraries that it loads into programs.
+# Uses an installed Locklab: smoke-test.sh VERSION [--command-only].
+# Changes nothing but a scratch folder. --command-only is for the container, the
+# wheel and the crate, which have no man pages, completions or licence files.
 set -eu
-version=${1:?usage: smoke-test.sh VERSION [--command-only | --crate]}
+version=${1:?usage: smoke-test.sh VERSION [--command-only]}
 files=${2:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -43,11 +42,9 @@ check "the first result of the README" prints '^ *80 | [0-9.]*+' \
 check "a matrix measured here" prints 'hardware: measured on' \
     locklab matrix ticket mcs --threads 1 --critical 1 --non-critical 1 --time 2
 check "the store" prints 'mcs' locklab results list
-[ "$files" = --crate ] || {
-    check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
-    check "the recorder" prints '^Locks of sh' \
-        sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
-}
+check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
+check "the recorder" prints '^Locks of sh' \
+    sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
 check "bad arguments exit with 2" exits_with 2 locklab matrix mcs no-such-lock
 [ -z "$files" ] || exit 0
 check "the man page" sh -c 'zcat -f /usr/share/man/man1/locklab.1* | grep -q "^.SH NAME"'

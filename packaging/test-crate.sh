@@ -36,5 +36,5 @@ cargo install --quiet --path . --root "$scratch/root" --target-dir "$built" \
     --profile "${LOCKLAB_PROFILE:-release}"
 cd "$scratch"
 HOME=$scratch PATH=$scratch/root/bin:/usr/bin:/bin sh "$source/packaging/smoke-test.sh" \
-    "$version" --crate
+    "$version" --command-only
 echo "test-crate: locklab $version passed"

@@ -7,28 +7,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The interposer, built as a user builds it.
-fn interposer() -> &'static Path {
-    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interposer");
-        let manifest =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/programs/preload/Cargo.toml");
-        let status = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--lib", "--manifest-path"])
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .status()
-            .expect("cargo starts");
-        assert!(status.success(), "the interposer builds");
-        target.join("release/liblocklab_preload.so")
-    });
-    &PATH
-}
-
 fn locklab() -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();
-    command.env("LOCKLAB_PRELOAD", interposer());
     command.timeout(std::time::Duration::from_secs(60));
     command
 }
@@ -351,7 +331,6 @@ fn a_program_with_locks_of_its_own_hears_of_it() {
 fn a_signal_is_forwarded_to_the_program() {
     use std::io::{BufRead as _, BufReader, Read as _};
     let mut run = std::process::Command::new(assert_cmd::cargo::cargo_bin("locklab"))
-        .env("LOCKLAB_PRELOAD", interposer())
         .args(["run", "--lock", "mcs", "--", "sh", "-c"])
         .arg("trap 'echo stopped; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
         .stdout(std::process::Stdio::piped())

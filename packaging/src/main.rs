@@ -15,13 +15,13 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: locklab-packaging FOLDER                            man pages and completions
-       locklab-packaging --wheel FOLDER COMMAND LIBRARY... a wheel of these files";
+       locklab-packaging --wheel FOLDER COMMAND            a wheel of this command";
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(Into::into).collect();
     let written = match &arguments[..] {
-        [option, folder, command, libraries @ ..] if option.as_os_str() == "--wheel" => {
-            wheel::write(folder, command, libraries).map(|path| println!("{}", path.display()))
+        [option, folder, command] if option.as_os_str() == "--wheel" => {
+            wheel::write(folder, command).map(|path| println!("{}", path.display()))
         }
         [folder] => write(folder),
         _ => {

@@ -1,9 +1,8 @@
-//! A wheel for `pip install locklab`: the command and the libraries that it loads into
-//! other programs, without Python code.
+//! A wheel for `pip install locklab`: the command, without Python code.
 //!
-//! It is written here because a wheel is a zip file with three short texts in it, and
-//! the libraries have to lie where the command looks for them: `bin/locklab` beside
-//! `lib/locklab/*.so`. It must never claim a platform on which its files do not run.
+//! It is written here because a wheel is a zip file with three short texts in it. It must
+//! never claim a platform on which the command does not run, or on which the libraries
+//! that it has for other programs do not load.
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
@@ -22,31 +21,20 @@ const LICENCES: [(&str, &str); 2] = [
     ("LICENSE-APACHE", include_str!("../LICENSE-APACHE")),
 ];
 
-/// Writes the wheel of a command and its libraries into `folder`, and returns its path.
+/// Writes the wheel of a command into `folder`, and returns its path.
 ///
 /// # Errors
 /// If a file cannot be read, or the wheel cannot be written.
-pub(crate) fn write(folder: &Path, command: &Path, libraries: &[PathBuf]) -> io::Result<PathBuf> {
+pub(crate) fn write(folder: &Path, command: &Path) -> io::Result<PathBuf> {
     let version = env!("CARGO_PKG_VERSION");
     let mut files = vec![(
         format!("locklab-{version}.data/scripts/locklab"),
         std::fs::read(command)?,
         0o755,
     )];
-    for library in libraries {
-        let name = library.file_name().unwrap_or_default().to_string_lossy();
-        files.push((
-            format!("locklab-{version}.data/data/lib/locklab/{name}"),
-            std::fs::read(library)?,
-            0o644,
-        ));
-    }
     let tag = format!(
         "py3-none-manylinux_2_{}_{}",
-        files
-            .iter()
-            .map(|(_, bytes, _)| needed_glibc(bytes))
-            .fold(OLDEST_GLIBC, u32::max),
+        OLDEST_GLIBC.max(needed_glibc(&files[0].1)),
         std::env::consts::ARCH
     );
     let info = format!("locklab-{version}.dist-info");
@@ -127,17 +115,11 @@ mod tests {
     #[test]
     fn a_wheel_lists_its_files_and_names_the_glibc_that_they_need() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &[u8]| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path
-        };
-        let command = file("locklab", b"static");
-        let library = file(
-            "liblocklab_preload.so",
-            b"..GLIBC_2.4\0GLIBC_2.34\0GLIBC_2.2.5\0",
-        );
-        let path = write(folder.path(), &command, &[library]).unwrap();
+        // A static command with the libraries in it.
+        let bytes = b"..GLIBC_2.4\0GLIBC_2.34\0GLIBC_2.2.5\0";
+        let command = folder.path().join("locklab");
+        std::fs::write(&command, bytes).unwrap();
+        let path = write(folder.path(), &command).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         assert!(name.contains("-py3-none-manylinux_2_34_"), "{name}");
 
@@ -151,15 +133,11 @@ mod tests {
         };
         let (_, mode) = text(&format!("locklab-{version}.data/scripts/locklab"));
         assert_eq!(mode, 0o755);
-        let (_, mode) = text(&format!(
-            "locklab-{version}.data/data/lib/locklab/liblocklab_preload.so"
-        ));
-        assert_eq!(mode, 0o644);
         let (record, _) = text(&format!("locklab-{version}.dist-info/RECORD"));
-        // What `sha256sum` says of the six bytes above.
-        let digest = "sha256=IFPbv27HE1xOmU00ZMR4229I08ohBSyPRJFe3JbgLDk,6";
+        // What `sha256sum` says of the bytes above.
+        let digest = "sha256=C4fy8JZnNl8j8A2etWZDg9IkRRo6TazwwFPP9IDWwDY,35";
         assert!(record.lines().next().unwrap().ends_with(digest), "{record}");
-        assert_eq!(record.lines().count(), 7);
+        assert_eq!(record.lines().count(), 6);
         assert!(record.ends_with("RECORD,,\n"));
     }
 

@@ -212,14 +212,14 @@ fn build_plugin() -> bool {
     cargo(&["build", "--release", "--package", "locklab-qemu-plugin"])
 }
 
-/// What a user needs: packages, command, and the libraries that it loads.
+/// What a user needs: packages, the command, and the plugin that it loads into QEMU.
 fn install() -> ExitCode {
     packages::install(&[packages::PACKAGES, packages::KERNEL_PACKAGES].concat());
     packages::unpack_guest_kernel();
     let built = build_command();
     if built {
         println!(
-            "The command is target/release/locklab; its libraries are beside it. \
+            "The command is target/release/locklab; its plugin for QEMU is beside it. \
              `locklab doctor` says what it can measure here."
         );
     }

@@ -27,7 +27,7 @@ pub(crate) fn dist() -> bool {
     made && static_command() && wheel()
 }
 
-/// The wheel for `pip install`, of the static command and the libraries of this build.
+/// The wheel for `pip install`, of the static command.
 fn wheel() -> bool {
     let command = format!("{DIST}/locklab-static");
     if !Path::new(&command).is_file() {
@@ -36,10 +36,7 @@ fn wheel() -> bool {
     }
     let package = "--package=locklab-packaging";
     let make = ["run", "--release", package, "--", "--wheel", DIST];
-    let libraries =
-        ["preload", "recorder"].map(|name| format!("target/release/liblocklab_{name}.so"));
-    let files = [&command, &libraries[0], &libraries[1]].map(String::as_str);
-    cargo(&[&make[..], &files].concat())
+    cargo(&[&make[..], &[&command]].concat())
 }
 
 /// Man pages and shell completions, by a crate that has the command's own

@@ -19,14 +19,12 @@ pub(crate) fn done(well: bool) -> ExitCode {
     }
 }
 
-/// The command and the libraries that it loads.
+/// The command and the plugin that it loads into QEMU.
 pub(crate) fn build_command() -> bool {
     cargo(&[
         "build",
         "--release",
         "--package=locklab",
-        "--package=locklab-preload",
-        "--package=locklab-recorder",
         "--package=locklab-qemu-plugin",
     ])
 }

@@ -75,7 +75,7 @@ impl Program {
                     .into(),
             ));
         }
-        let library = locklab_host::libraries::preload_library()?;
+        let library = locklab_libraries::interposer()?;
         if self.command.is_empty() {
             return Err(Error::Usage("name a program to run, after --".into()));
         }

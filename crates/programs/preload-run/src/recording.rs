@@ -71,7 +71,7 @@ impl Recording {
             return Err(Error::Usage("--seconds must be more than 0".into()));
         }
         check_file(&self.file)?;
-        let library = locklab_host::libraries::recorder_library()?;
+        let library = locklab_libraries::recorder()?;
         let file = std::path::absolute(&self.file)
             .map_err(|e| Error::Failed(format!("{}: {e}", self.file.display())))?;
         Ok(ReadyToRecord {

@@ -10,28 +10,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The recorder, built as a user builds it, and named to the command's code.
-static RECORDER: LazyLock<()> = LazyLock::new(|| {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorder");
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/Cargo.toml");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--lib", "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&target)
-        .status()
-        .expect("cargo starts");
-    assert!(status.success(), "the recorder builds");
-    let library = target.join("release/liblocklab_recorder.so");
-    // SAFETY: every test waits for this first, so none reads meanwhile.
-    unsafe { std::env::set_var("LOCKLAB_RECORDER", library) };
-});
-
 /// The program beside the tests; `None`, after saying so, without a compiler.
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| compile("threads", &[]));
 
 fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
-    LazyLock::force(&RECORDER);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/threads.c");
     let compiled = Command::new("gcc")

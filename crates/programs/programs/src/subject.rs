@@ -5,7 +5,6 @@
 //! [`crate::launcher`]).
 
 use locklab_host::error::Error;
-use locklab_host::libraries::preload_library;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,7 +137,7 @@ impl Subject {
                 PTHREAD_INTERPOSED => PTHREAD,
                 other => other,
             };
-            preload.push(preload_library()?.into());
+            preload.push(locklab_libraries::interposer()?.into());
             all.push(("LOCKLAB_LOCK".into(), name.into()));
         }
         if let Some(build) = &self.build {

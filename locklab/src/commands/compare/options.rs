@@ -4,7 +4,6 @@
 use crate::arguments::ComparingArgs;
 use clap::Args;
 use locklab_host::error::Error;
-use locklab_host::libraries::preload_library;
 use locklab_lab::settings::over;
 use locklab_programs::settings::HEADING;
 use locklab_programs::subject::{PTHREAD, PTHREAD_INTERPOSED};
@@ -239,7 +238,7 @@ fn check_lock(subject: &Subject) -> Result<(), Error> {
             "'{lock}' cannot be put under pthread mutexes; 'locklab locks' lists those that can"
         )));
     }
-    preload_library()
+    locklab_libraries::interposer()
         .map(|_| ())
         .map_err(|e| Error::Usage(e.to_string()))
 }

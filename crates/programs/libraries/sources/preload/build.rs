@@ -1,0 +1,1 @@
+../../../../programs/preload/build.rs
