@@ -5,7 +5,6 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 fn locklab() -> Command {
     let mut command = Command::cargo_bin("locklab").unwrap();
@@ -459,5 +458,30 @@ fn a_program_that_cannot_be_interposed_is_noticed() {
         .arg(&program)
         .assert()
         .success()
-        .stderr(contains("did not load the interposer"));
+        .stderr(contains(
+            "did not load the interposer, and ran on its own locks: static is linked statically",
+        ));
+}
+
+/// One binary is all that `run` takes, and a cache folder that serves for nothing is named.
+#[test]
+fn a_lone_binary_has_its_libraries_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("alone");
+    std::fs::create_dir(&alone).unwrap();
+    let command = alone.join("locklab");
+    std::fs::copy(assert_cmd::cargo::cargo_bin("locklab"), &command).unwrap();
+    let run = |cache: &Path| {
+        let mut run = Command::new(&command);
+        run.env("XDG_CACHE_HOME", cache)
+            .env("TMPDIR", folder.path());
+        run.args(["run", "--lock", "mcs", "--", "sh", "-c", "exit 7"]);
+        run.assert().code(7)
+    };
+    run(&folder.path().join("cache")).stderr("");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    run(&file)
+        .stderr(contains("file/locklab/libraries cannot hold it"))
+        .stderr(contains("so the interposer is"));
 }

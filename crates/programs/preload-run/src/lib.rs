@@ -6,6 +6,7 @@
 
 mod kernel_table;
 mod names;
+mod not_loaded;
 mod perf_recording;
 mod profile;
 mod program;

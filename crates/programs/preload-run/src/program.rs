@@ -5,6 +5,7 @@
 //! are passed through.
 
 use crate::names::{Chosen, GLIBC, choose};
+use crate::not_loaded::{self, Watch};
 use crate::profile::{Clock, Summary, read};
 use crate::signals;
 use crate::wait::Wait;
@@ -18,7 +19,7 @@ use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The program to run, and its lock.
@@ -43,6 +44,7 @@ pub struct Ready {
     chosen: Chosen,
     profile: bool,
     command: Vec<OsString>,
+    library: PathBuf,
     variables: Vec<(&'static str, OsString)>,
 }
 
@@ -55,6 +57,10 @@ pub struct Ended {
     profile: bool,
     /// The name of the program's file.
     program: String,
+    /// What kept the interposer out of the program, or a part of it.
+    without: Vec<String>,
+    /// What else its end says.
+    told: Option<String>,
 }
 
 impl Program {
@@ -90,6 +96,7 @@ impl Program {
             chosen,
             profile: self.profile,
             command: self.command,
+            library,
         })
     }
 }
@@ -140,12 +147,24 @@ impl Ready {
         }
         // The profile until the signal is still reported.
         signals::listen();
+        let mut watch = None;
         let status = command
             .spawn()
-            .and_then(signals::wait)
+            .and_then(|child| {
+                watch = Some(Watch::begin(child.id(), &self.library));
+                signals::wait(child)
+            })
             .map_err(|e| Error::Failed(format!("{} does not start: {e}", program.display())))?;
         let file = Path::new(program).file_name().unwrap_or_default();
+        let mut without: Vec<_> = not_loaded::why(program).into_iter().collect();
+        for other in watch.map(Watch::end).unwrap_or_default() {
+            if !without.contains(&other) {
+                without.push(other);
+            }
+        }
         Ok(Ended {
+            without,
+            told: ended_by_a_filter(status),
             program: file.to_string_lossy().into_owned(),
             status: exit_number(status),
             summary: read(folder.path(), clock)?,
@@ -182,12 +201,24 @@ impl Ended {
             text += &render::text(&document, Colour::Plain);
         }
         if !quiet {
-            for note in self.summary.notes(&self.chosen, &self.program) {
+            let mut notes = self.summary.notes(&self.chosen, &self.program);
+            notes.extend(self.summary.not_interposed(&self.without, self.status));
+            notes.extend(self.told.clone());
+            for note in notes {
                 let _ = writeln!(text, "locklab: {note}");
             }
         }
         text
     }
+}
+
+/// What a seccomp filter has to do with this end, if anything.
+pub(crate) fn ended_by_a_filter(status: ExitStatus) -> Option<String> {
+    (status.signal() == Some(31)).then(|| {
+        "SIGSYS ended the program: a seccomp filter forbids a system call, of the program's or \
+         of the library in it; one that is there when the program starts is respected"
+            .into()
+    })
 }
 
 /// The exit status as a shell gives it.

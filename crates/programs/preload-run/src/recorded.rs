@@ -31,7 +31,7 @@ pub struct Recorded {
     /// Why nothing was recorded, where that is known.
     why_empty: Option<String>,
     /// What else the reader has to know.
-    note: Option<String>,
+    told: Vec<String>,
 }
 
 impl Recorded {
@@ -48,7 +48,7 @@ impl Recorded {
             used: recording.lock_use(&mut symbols),
             recording,
             why_empty: None,
-            note: None,
+            told: Vec::new(),
         })
     }
 
@@ -59,8 +59,8 @@ impl Recorded {
         }
     }
 
-    pub(crate) fn with_note(self, note: Option<String>) -> Self {
-        Self { note, ..self }
+    pub(crate) fn with_notes(self, told: Vec<String>) -> Self {
+        Self { told, ..self }
     }
 
     /// The report as text.
@@ -76,8 +76,11 @@ impl Recorded {
         if threads == 0 {
             let why = self.why_empty.as_deref();
             return format!(
-                "Nothing was recorded: {}.",
-                why.unwrap_or("the program did not load the recorder, or could not use it")
+                "Nothing was recorded: {}. 'locklab record --system' sees such programs.",
+                match why {
+                    Some(why) => format!("{why}, and loads no recorder"),
+                    None => "the program did not load the recorder, or could not use it".into(),
+                }
             );
         }
         let acquired: u64 = survey.locks.iter().map(|lock| lock.tally.acquired).sum();
@@ -86,6 +89,12 @@ impl Recorded {
                 .into();
         }
         if acquired == 0 {
+            if let Some(why) = &self.why_empty {
+                return format!(
+                    "No pthread lock was taken; {why}, and loads no recorder. 'locklab record \
+                     --system' sees such programs."
+                );
+            }
             if let Some(others) = not_seen(self.recording.survey(), &self.recording) {
                 return format!("No pthread mutex or rwlock was taken; {others}.");
             }
@@ -166,7 +175,7 @@ impl Recorded {
     /// What the reader has to know of the recording.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        notes.extend(self.note.clone());
+        notes.extend(self.told.iter().cloned());
         let (info, missing) = (self.recording.info(), self.recording.trace().missing);
         if info.source == Source::KernelWaits {
             notes.push(

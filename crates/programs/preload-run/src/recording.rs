@@ -4,7 +4,8 @@
 //! found before the program starts, and never by the program; gives back what
 //! was not used.
 
-use crate::program::{exit_number, line_of, preload};
+use crate::not_loaded::{self, Watch};
+use crate::program::{ended_by_a_filter, exit_number, line_of, preload};
 use crate::recorded::Recorded;
 use crate::signals;
 use locklab_host::cpu_use::CpuUse;
@@ -15,13 +16,11 @@ use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_by
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
-use object::{Object, ObjectSection};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::ptr::NonNull;
@@ -49,6 +48,7 @@ pub struct Recording {
 #[derive(Debug)]
 pub struct ReadyToRecord {
     recording: Recording,
+    library: PathBuf,
     variables: [(&'static str, OsString); 2],
 }
 
@@ -82,6 +82,7 @@ impl Recording {
                 ),
                 (FILE_VARIABLE, file.into()),
             ],
+            library,
             recording: self,
         })
     }
@@ -147,7 +148,11 @@ impl ReadyToRecord {
         let used = (self.recording.cpu_use)();
         // What was recorded until a signal is still reported.
         signals::listen();
-        let status = match command.spawn().and_then(signals::wait) {
+        let mut watch = None;
+        let status = match command.spawn().and_then(|child| {
+            watch = Some(Watch::begin(child.id(), &self.library));
+            signals::wait(child)
+        }) {
             Ok(status) => status,
             Err(e) => {
                 let _ = fs::remove_file(path);
@@ -181,9 +186,18 @@ impl ReadyToRecord {
                 some.join(", ")
             )),
         };
-        let recorded = Recorded::read(path)?
-            .with_why_empty(why_not_loaded(program))
-            .with_note(lives_on);
+        let mut notes: Vec<_> = lives_on.into_iter().collect();
+        let without = watch.map(Watch::end).unwrap_or_default();
+        let why = not_loaded::why(program).or((!without.is_empty()).then(|| without.join(", ")));
+        if !without.is_empty() {
+            notes.push(format!(
+                "a part of the program loaded no recorder: {}; 'locklab record --system' records \
+                 all of it",
+                without.join(", ")
+            ));
+        }
+        notes.extend(ended_by_a_filter(status));
+        let recorded = Recorded::read(path)?.with_why_empty(why).with_notes(notes);
         Ok((exit_number(status), recorded))
     }
 }
@@ -276,28 +290,4 @@ fn nanoseconds_per_tick() -> f64 {
         now = nanoseconds();
     }
     (now - began) as f64 / counter().saturating_sub(from).max(1) as f64
-}
-
-/// Why a program would not load a library: what its file says.
-fn why_not_loaded(program: &std::ffi::OsStr) -> Option<String> {
-    let path = Path::new(program);
-    let path = match path.components().count() {
-        1 => std::env::split_paths(&std::env::var_os("PATH")?)
-            .map(|folder| folder.join(path))
-            .find(|path| path.is_file())?,
-        _ => path.to_path_buf(),
-    };
-    let mode = fs::metadata(&path).ok()?.permissions().mode();
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    if mode & 0o6000 != 0 {
-        return Some(format!(
-            "{name} runs with another user's rights, and such programs load no recorder"
-        ));
-    }
-    let bytes = fs::read(&path).ok()?;
-    let elf = object::File::parse(&*bytes).ok()?;
-    let dynamic = elf
-        .sections()
-        .any(|section| section.name() == Ok(".interp"));
-    (!dynamic).then(|| format!("{name} is linked statically, and loads no recorder"))
 }

@@ -73,13 +73,6 @@ impl Summary {
         let mut notes = Vec::new();
         notes.extend(self.convoy(chosen));
         notes.extend(self.not_replaced(chosen, program));
-        if self.images == 0 {
-            notes.push(
-                "the program did not load the interposer, and ran on glibc's locks (it is \
-                 linked statically, or runs with another user's rights)"
-                    .into(),
-            );
-        }
         if self.rwlocks_of_glibc && chosen.lock != GLIBC && !chosen.rwlock_is_named {
             notes.push(format!(
                 "the program's rwlocks stayed glibc's, because '{}' has no readers; --rwlock puts \
@@ -114,6 +107,29 @@ impl Summary {
             ));
         }
         notes
+    }
+
+    /// What ran without the interposer, if anything did. `without` says what kept it out,
+    /// and `status` how the program ended.
+    pub(crate) fn not_interposed(&self, without: &[String], status: u8) -> Option<String> {
+        let did_not = "did not load the interposer, and";
+        let whys = without.join(", ");
+        match (self.images, without.is_empty()) {
+            (1.., true) => None,
+            (0, true) => Some(format!(
+                "the program {did_not} ran on its own locks, if it ran"
+            )),
+            // Its loader takes no library of glibc's, and gives up.
+            (0, false) if status == 127 => {
+                Some(format!("the program {did_not} did not run: {whys}"))
+            }
+            (0, false) => Some(format!(
+                "the program {did_not} ran on its own locks: {whys}"
+            )),
+            (1.., false) => Some(format!(
+                "a part of the program {did_not} ran on its own locks: {whys}"
+            )),
+        }
     }
 
     /// The profile as a report: text, HTML.
@@ -341,6 +357,28 @@ mod tests {
             ]
         );
         assert!(summary.notes(&mcs, "server").is_empty());
+    }
+
+    #[test]
+    fn what_ran_without_the_interposer_is_said_with_its_reason() {
+        let of_images = |images| Summary {
+            images,
+            ..Summary::default()
+        };
+        let musl = ["m is built for musl".to_owned()];
+        let said = |images, status| of_images(images).not_interposed(&musl, status);
+        assert_eq!(of_images(1).not_interposed(&[], 127), None);
+        assert!(
+            said(0, 127)
+                .unwrap()
+                .ends_with("did not run: m is built for musl")
+        );
+        assert!(
+            said(0, 0)
+                .unwrap()
+                .ends_with("its own locks: m is built for musl")
+        );
+        assert!(said(1, 0).unwrap().starts_with("a part of the program"));
     }
 
     #[test]

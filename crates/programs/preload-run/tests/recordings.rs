@@ -14,8 +14,15 @@ use std::time::Duration;
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| compile("threads", &[]));
 
 fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
+    compile_file("threads.c", name, more)
+}
+
+/// Compiles a file of `tests/c`.
+fn compile_file(source: &str, name: &str, more: &[&str]) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/threads.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/c")
+        .join(source);
     let compiled = Command::new("gcc")
         .args([
             "-g",
@@ -391,4 +398,48 @@ fn bad_input_is_said_in_a_sentence() {
         flat.contains("Nothing was recorded: fixed is linked statically, and loads no recorder."),
         "{text}"
     );
+}
+
+/// The recorder asks how often a thread had no CPU, unless a filter forbids the question.
+#[test]
+fn a_question_that_a_filter_forbids_is_not_asked() {
+    let source = "../../../preload/tests/c/sandboxed.c";
+    let Some(program) = compile_file(source, "sandboxed", &[]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let number = libc::SYS_getrusage.to_string();
+    let words = [program.to_str().unwrap(), &number];
+    let (status, text, json) = record(recording(folder.path(), &words));
+    assert_eq!(status, 0, "{text}");
+    let all: u64 = acquired(&json).iter().sum();
+    assert!(all == 80_000 || all == 0, "{text}");
+}
+
+/// A shell that records nothing is not the program; what it started is named.
+#[test]
+fn a_static_program_that_a_shell_starts_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("spins.c");
+    let text = "#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 2); }\n";
+    std::fs::write(&source, text).unwrap();
+    let program = folder.path().join("spins");
+    let compiled = Command::new("gcc")
+        .arg("-static")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        println!("skipped: no static libc; install the packages gcc and libc6-dev");
+        return;
+    }
+    let line = format!("{}; :", program.display());
+    let (_, text, _) = record(recording(folder.path(), &["sh", "-c", &line]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("No pthread lock was taken; spins is linked statically"),
+        "{text}"
+    );
+    assert!(text.contains("'locklab record --system'"), "{text}");
 }

@@ -94,6 +94,7 @@ fn choose() {
         let yes = core::arch::x86_64::__cpuid(1).ecx >> 31 != 0;
         VIRTUALIZED.store(yes, Ordering::Relaxed);
     }
+    futex::find_membarrier();
     futex::register_membarrier();
     SpinThenPark::start();
     thread::start();

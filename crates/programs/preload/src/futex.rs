@@ -1,20 +1,46 @@
 //! The system calls of sleeping, fencing and time, which leave `errno` alone.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, timespec};
+use locklab_profile::sandbox;
+
+/// Whether this process and its forks may call `membarrier`.
+static MEMBARRIER: AtomicBool = AtomicBool::new(false);
+
+/// Finds out whether [`membarrier`] may be called at all; once for each program.
+pub(crate) fn find_membarrier() {
+    // What it says of the kernel, if anything, shows at the first use.
+    let asks = || {
+        register();
+        true
+    };
+    let allowed = keep_errno(|| sandbox::allows(asks));
+    // Relaxed: the process has one thread.
+    MEMBARRIER.store(allowed, Ordering::Relaxed);
+}
 
 /// A full fence on every CPU that runs this process.
 pub(crate) fn membarrier() -> bool {
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
+    if !MEMBARRIER.load(Ordering::Relaxed) {
+        return false;
+    }
     // SAFETY: takes two numbers.
     unsafe { libc::syscall(libc::SYS_membarrier, PRIVATE_EXPEDITED, 0) == 0 }
 }
 
 /// Asks for [`membarrier`]; once for each process.
 pub(crate) fn register_membarrier() {
+    if MEMBARRIER.load(Ordering::Relaxed) {
+        // That it failed shows at the first use.
+        keep_errno(register);
+    }
+}
+
+fn register() {
     const REGISTER_PRIVATE_EXPEDITED: c_int = 1 << 4;
-    // SAFETY: takes two numbers. That it failed shows at the first use.
-    keep_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) });
+    // SAFETY: takes two numbers.
+    unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_PRIVATE_EXPEDITED, 0) };
 }
 
 /// Runs `f` and leaves `errno` as it was: the functions of POSIX threads do

@@ -256,3 +256,22 @@ fn standard_input_and_output_are_the_programs() {
     assert_eq!(printed, "through");
     assert!(child.wait().unwrap().success());
 }
+
+/// A filter that ends a process for a call is no reason to end it: the interposer asks in a
+/// child, and does without.
+#[test]
+fn a_call_that_a_filter_forbids_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "sandboxed.c", &[]) else {
+        return;
+    };
+    for lock in ["mcs", "bravo", "phase-fair"] {
+        let mut command = under(lock, "barging", &program);
+        command.arg(libc::SYS_membarrier.to_string());
+        let output = succeed(&mut command, 30);
+        assert!(
+            output == "count 40000\n" || output.starts_with("no filters"),
+            "{output}"
+        );
+    }
+}

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod maps;
 pub mod message;
 pub mod real;
+pub mod sandbox;
 pub mod unwind;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

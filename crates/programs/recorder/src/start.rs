@@ -56,6 +56,7 @@ fn map(path: &CStr) -> Result<(), &'static str> {
         if (*header).clock == 1 {
             clock::use_nanoseconds();
         }
+        thread::find_usage();
         thread::make_key()?;
         process::set(header, process.cast());
     }

@@ -8,9 +8,10 @@ use crate::process::{self, Process, header, process};
 use crate::stacks::{self, Site, Stacks, Walked};
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use libc::timespec;
 use locklab_profile::clock::ticks;
+use locklab_profile::sandbox;
 use locklab_trace::{Encoder, Event, Frames, Header, LockKind, Stopped};
 
 /// What a thread needs to write; zeros are a valid one. Never unmapped.
@@ -215,6 +216,22 @@ impl State {
     }
 }
 
+/// Whether the process may not ask how often the system took a CPU from a thread.
+static NO_USAGE: AtomicBool = AtomicBool::new(false);
+
+/// Finds out what the process may ask; before any thread begins.
+pub(crate) fn find_usage() {
+    let asks = || {
+        // SAFETY: zeros are a valid `rusage`, which is ours.
+        unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            libc::syscall(libc::SYS_getrusage, libc::RUSAGE_THREAD, &raw mut usage) == 0
+        }
+    };
+    // Relaxed: the process has one thread.
+    NO_USAGE.store(!sandbox::allows(asks), Ordering::Relaxed);
+}
+
 /// How often the system took the CPU from this thread, and how long it had one; and how
 /// long it took to ask, in ticks.
 fn switches() -> (Event<'static>, u64) {
@@ -223,7 +240,13 @@ fn switches() -> (Event<'static>, u64) {
     let (usage, ran) = unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();
         let mut ran: timespec = core::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        if NO_USAGE.load(Ordering::Relaxed) {
+            // Why a thread had no CPU is not known then. It is taken to have waited: its
+            // waits are as many as never happened in between.
+            usage.ru_nvcsw = i64::try_from(from).unwrap_or(i64::MAX);
+        } else {
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        }
         libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut ran);
         (usage, ran)
     };
