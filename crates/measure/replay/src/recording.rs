@@ -220,6 +220,13 @@ impl Recording {
         survey.locks.iter().map(&mut name).collect()
     }
 
+    /// Returns the name of the lock at an address of an image, if it was recorded.
+    pub fn lock_name(&self, image: u64, address: u64, names: &mut dyn Names) -> Option<String> {
+        let is_it = |lock: &SurveyedLock| (lock.image, lock.address) == (image, address);
+        let number = self.survey.locks.iter().position(is_it)?;
+        self.lock_names(names).into_iter().nth(number)
+    }
+
     /// Returns who waited for which lock, and where.
     pub fn lock_use(&self, names: &mut dyn Names) -> LockUse {
         let survey = &self.survey;

@@ -241,8 +241,10 @@ impl Asking {
         let not_simulated = advice.as_ref().err().map(|why| first_line(why));
         let recorded = &program.recorded;
         let lived = recorded.window_ns * program.threads.len() as f64;
+        let hottest = program.locks.first();
         let context = Context {
             info,
+            hottest: hottest.and_then(|l| recording.lock_name(l.image, l.address, names)),
             bound: used.bound(question.seed),
             used: &used,
             kept,

@@ -9,6 +9,8 @@ pub(crate) struct Context<'a> {
     pub(crate) info: &'a Info,
     /// Who waited for which lock, over the whole recording.
     pub(crate) used: &'a LockUse,
+    /// The name of the lock that the window waits for most, if it has one.
+    pub(crate) hottest: Option<String>,
     /// What no lock can exceed, by the recording.
     pub(crate) bound: Bound,
     /// Why the lock that is waited for most cannot be replaced, as a clause.

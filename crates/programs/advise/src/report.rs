@@ -110,7 +110,7 @@ pub(crate) fn document(
     }
     document.push(threads(program, name));
     document.push(locks(program, context.used));
-    if let Some(timeline) = timeline(program) {
+    if let Some(timeline) = timeline(program, context.hottest.as_deref()) {
         document.push(timeline);
     }
     let better = match advice {

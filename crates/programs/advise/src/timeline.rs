@@ -4,8 +4,9 @@
 use locklab_document::{Line, LinePoint, Lines, Medium, Part, Section};
 use locklab_replay::{Moment, Program};
 
-/// The chart, if the window is long enough for one.
-pub(crate) fn timeline(program: &Program) -> Option<Section> {
+/// The chart, if the window is long enough for one. `called` is the lock's name; without
+/// one it is its address.
+pub(crate) fn timeline(program: &Program, called: Option<&str>) -> Option<Section> {
     let (lock, moments) = (program.locks.first()?, &program.timeline);
     if moments.is_empty() {
         return None;
@@ -29,10 +30,13 @@ pub(crate) fn timeline(program: &Program) -> Option<Section> {
     // Of all: the page leaves out those that have no room.
     let name = |part: usize| format!("{:.1}", part as f64 * part_ms);
     let lines = Lines {
-        title: format!(
-            "threads that held lock {:#x}, and that waited for it",
-            lock.address
-        ),
+        title: match called {
+            Some(name) => format!("threads that held {name}, and that waited for it"),
+            None => format!(
+                "threads that held lock {:#x}, and that waited for it",
+                lock.address
+            ),
+        },
         x_title: "ms from the start of the window".into(),
         names: (0..moments.len()).map(name).collect(),
         lines: vec![
