@@ -2,8 +2,10 @@
 //! besides, and what the recording itself took.
 //!
 //! An acquisition counts as waiting only if another thread held the lock or got
-//! it meanwhile: what an acquisition of a free lock takes is work, and no other
-//! lock saves it.
+//! it meanwhile, or if it took so long that it called the system: what else an acquisition
+//! of a free lock takes is work, and no other lock saves it. A release counts as waking if
+//! another thread wanted the lock, or likewise if it called the system: a futex is woken
+//! once too often after it was contended.
 //!
 //! Pure: a recording in, numbers out. It must never print or name.
 
@@ -12,7 +14,10 @@ use crate::spent::SpentTicks;
 use crate::surveyed::{Image, SurveyedLock, SurveyedSite, Tally, ThreadTimes};
 use crate::windows::{WindowTimes, Windows};
 use locklab_trace::{Attempt, CpuTime, Event, LockKind, Module, Source, Trace};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+
+mod ending;
+mod waits;
 
 /// What a whole recording says. Times are in ticks of its clock.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +58,7 @@ impl Survey {
             sites: HashMap::new(),
             waits_only: trace.info.source == Source::KernelWaits,
             nanoseconds_per_tick: trace.info.nanoseconds_per_tick,
+            calling: None,
         };
         for (thread, tick, event) in trace.in_order() {
             surveying.add(thread, trace.threads[thread].image, tick, &event);
@@ -127,9 +133,17 @@ struct Surveying {
     /// Only acquisitions that waited were recorded.
     waits_only: bool,
     nanoseconds_per_tick: f64,
+    /// The least that two calls of the system took until now, in ticks, if that was timed.
+    calling: Option<u64>,
 }
 
 impl Surveying {
+    /// Whether an operation of a lock that took so long called the system. Without a call
+    /// it takes some fetches of a line from another cache, whatever the lock.
+    fn called(&self, ticks: u64, calls: u64) -> bool {
+        self.calling.is_some_and(|two| 2 * ticks >= calls * two)
+    }
+
     fn lock(&mut self, image: u64, address: u64) -> usize {
         let (lock, new) = self.owners.lock(image, address);
         if new {
@@ -221,7 +235,9 @@ impl Surveying {
                 self.running[thread].releases = Some((lock, tick, wanted));
             }
             Event::Released => {
-                if let Some((_, since, true)) = self.running[thread].releases.take() {
+                if let Some((_, since, wanted)) = self.running[thread].releases.take()
+                    && (wanted || self.called(tick - since, 1))
+                {
                     self.survey.threads[thread].woke += tick - since;
                     self.windows
                         .add(since, tick, tick - since, |times| &mut times.woke);
@@ -262,7 +278,12 @@ impl Surveying {
                 forked,
             }),
             Event::Ended => running.ended = true,
-            Event::Switches { involuntary, .. } => {
+            Event::Switches {
+                involuntary, took, ..
+            } => {
+                if took > 0 {
+                    self.calling = Some(self.calling.map_or(took, |least| least.min(took)));
+                }
                 let works = running.asks.is_none() && running.idle.is_none();
                 let times = &mut self.survey.threads[thread];
                 times.preempted = involuntary;
@@ -296,193 +317,61 @@ impl Surveying {
             | Event::Signal { .. } => {}
         }
     }
+}
 
-    /// Time has passed until `tick` in which a lock was held or free: adds it to the waits
-    /// for it.
-    fn passes(&mut self, lock: usize, tick: u64) {
-        let line = &mut self.lines[lock];
-        for waiter in &line.waiters {
-            if let Some(asks) = &mut self.running[*waiter].asks {
-                let ticks = tick.saturating_sub(line.since.max(asks.since));
-                *match (line.holders, asks.first) {
-                    (0, _) => &mut asks.spent.waking,
-                    (_, true) => &mut asks.spent.works,
-                    (_, false) => &mut asks.spent.in_line,
-                } += ticks;
-            }
-        }
-        line.since = tick;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_trace::{Access, Header, file};
+
+    /// The recording of one thread that acquires a free lock for so long, and releases it
+    /// for so long; asking the system takes 400 ticks.
+    fn of_one(acquires: u64, releases: u64) -> Survey {
+        let lock = 0x100;
+        let events = [
+            (
+                0,
+                Event::Begin {
+                    thread: 0,
+                    image: 0,
+                },
+            ),
+            (
+                0,
+                Event::Switches {
+                    voluntary: 0,
+                    involuntary: 0,
+                    ran_ns: 0,
+                    took: 400,
+                },
+            ),
+            (
+                1000,
+                Event::Request {
+                    lock,
+                    stack: 0,
+                    access: Access {
+                        shared: false,
+                        attempt: Attempt::Waits,
+                    },
+                },
+            ),
+            (1000 + acquires, Event::Acquired),
+            (5000, Event::Release { lock }),
+            (5000 + releases, Event::Released),
+        ];
+        let header = Header::new(1.0, 0, 1, "a machine", "program");
+        let trace = Trace::read(file(&header, &[events.to_vec()], 6000).unwrap()).unwrap();
+        Survey::of(&trace)
     }
 
-    /// A thread had no CPU, or waited, for so many ticks of a stretch: whoever waits for a
-    /// lock that it holds waited for that.
-    fn stops(&mut self, thread: usize, since: u64, tick: u64, ticks: u64) {
-        let share = ticks as f64 / tick.saturating_sub(since).max(1) as f64;
-        let held: Vec<usize> = self.running[thread]
-            .holds
-            .iter()
-            .map(|hold| hold.0)
-            .collect();
-        for lock in held {
-            if self.lines[lock].waiters.is_empty() {
-                continue;
-            }
-            self.passes(lock, tick);
-            for waiter in &self.lines[lock].waiters {
-                if let Some(asks) = &mut self.running[*waiter].asks {
-                    let both = tick.saturating_sub(since.max(asks.since)) as f64;
-                    asks.spent.stop((share * both) as u64);
-                }
-            }
-        }
-    }
-
-    /// A request was answered.
-    fn answered(&mut self, thread: usize, asks: Asks, tick: u64, got: bool) {
-        let overtaken = match got {
-            true => {
-                let when = (asks.since, tick);
-                let had = self.owners.had(thread, asks.lock, when, asks.shared);
-                had.overtaken
-            }
-            false => {
-                self.owners.refused(asks.lock);
-                false
-            }
-        };
-        let line = &mut self.lines[asks.lock];
-        line.waiters.retain(|waiter| *waiter != thread);
-        if got {
-            line.holders += 1;
-            *self.pairs.entry((asks.lock, asks.site)).or_default() += 1;
-        }
-        let waited = if asks.contended || overtaken {
-            tick - asks.since
-        } else {
-            0
-        };
-        if waited > 0 {
-            self.windows
-                .add(asks.since, tick, waited, |times| &mut times.waited);
-            // Whoever waits for what it holds is kept waiting.
-            self.stops(thread, asks.since, tick, waited);
-        }
-        if got {
-            self.running[thread]
-                .holds
-                .push((asks.lock, tick, asks.site));
-        }
-        self.survey.threads[thread].waited += waited;
-        for tally in [
-            &mut self.survey.locks[asks.lock].tally,
-            &mut self.survey.sites[asks.site].tally,
-        ] {
-            tally.acquired += u64::from(got);
-            tally.contended += u64::from(waited > 0);
-            tally.waited += waited;
-            if waited > 0 {
-                tally.spent.add(&asks.spent);
-            }
-        }
-    }
-
-    /// A thread holds a lock no longer.
-    fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
-        self.owners.given_up(thread, lock);
-        self.passes(lock, tick);
-        let line = &mut self.lines[lock];
-        line.holders = line.holders.saturating_sub(1);
-        for waiter in &line.waiters {
-            if let Some(asks) = &mut self.running[*waiter].asks {
-                asks.first = false;
-            }
-        }
-        let holds = &mut self.running[thread].holds;
-        if let Some(place) = holds.iter().rposition(|hold| hold.0 == lock) {
-            let (_, since, site) = holds.remove(place);
-            self.survey.locks[lock].tally.held += tick - since;
-            self.survey.sites[site].tally.held += tick - since;
-        }
-    }
-
-    /// A thread neither sleeps nor waits for a condition or a thread any longer; after
-    /// a condition it holds the lock again.
-    fn awake(&mut self, thread: usize, tick: u64) {
-        if let Some((since, lock)) = self.running[thread].idle.take() {
-            self.survey.threads[thread].idle += tick - since;
-            self.windows
-                .add(since, tick, tick - since, |times| &mut times.idle);
-            self.stops(thread, since, tick, tick - since);
-            if let Some((lock, site)) = lock {
-                self.owners.has_again(thread, lock, tick);
-                self.passes(lock, tick);
-                self.lines[lock].holders += 1;
-                self.running[thread].holds.push((lock, tick, site));
-            }
-        }
-    }
-
-    /// What goes on when the recording ends.
-    fn end(&mut self, trace: &Trace) {
-        let mut most: HashMap<usize, (u64, std::cmp::Reverse<usize>)> = HashMap::new();
-        for (&(lock, site), &times) in &self.pairs {
-            let of_lock = most
-                .entry(lock)
-                .or_insert((0, std::cmp::Reverse(usize::MAX)));
-            *of_lock = (*of_lock).max((times, std::cmp::Reverse(site)));
-        }
-        for (lock, (_, site)) in most {
-            self.survey.locks[lock].site = Some(site.0);
-        }
-        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
-        for (thread, running) in trace.threads.iter().zip(&self.running) {
-            let end = ends.entry(thread.image).or_default();
-            *end = (*end).max(running.last);
-        }
-        for (number, thread) in trace.threads.iter().enumerate() {
-            let running = &self.running[number];
-            let Some(began) = running.began else {
-                continue;
-            };
-            let end = match running.ended {
-                true => running.last,
-                false => ends[&thread.image],
-            };
-            let times = &mut self.survey.threads[number];
-            times.lived = end - began;
-            self.windows
-                .add(began, end, end - began, |times| &mut times.lived);
-            if let Some((since, _)) = running.idle {
-                times.idle += end - since;
-                self.windows
-                    .add(since, end, end - since, |times| &mut times.idle);
-            } else if running.asks.is_none() && running.releases.is_none() && !running.ended {
-                let account = thread.ran;
-                let tick = self.nanoseconds_per_tick;
-                let without = running.cpu.unfinished(end, account, tick);
-                times.idle += without;
-                self.windows
-                    .add(running.last, end, without, |times| &mut times.idle);
-            }
-            let holds = running.holds.clone();
-            let waits =
-                |asks: &Asks| asks.contended || self.owners.was_acquired(asks.lock, asks.since);
-            if let Some(asks) = running.asks.filter(waits) {
-                times.waited += end - asks.since;
-                self.windows
-                    .add(asks.since, end, end - asks.since, |times| &mut times.waited);
-                for tally in [
-                    &mut self.survey.locks[asks.lock].tally,
-                    &mut self.survey.sites[asks.site].tally,
-                ] {
-                    tally.contended += 1;
-                    tally.waited += end - asks.since;
-                }
-            }
-            for (lock, since, site) in holds {
-                self.survey.locks[lock].tally.held += end - since;
-                self.survey.sites[site].tally.held += end - since;
-            }
-        }
+    /// Nobody holds the lock, and yet its word says that somebody may sleep for it.
+    #[test]
+    fn an_operation_that_calls_the_system_is_no_work() {
+        let quick = of_one(150, 150);
+        assert_eq!((quick.threads[0].waited, quick.threads[0].woke), (0, 0));
+        let slow = of_one(900, 250);
+        assert_eq!((slow.threads[0].waited, slow.threads[0].woke), (900, 250));
+        assert_eq!(slow.locks[0].tally.contended, 1);
     }
 }
