@@ -24,6 +24,7 @@ mod classes;
 mod fault;
 mod finish;
 mod growth;
+mod made_locks;
 mod moved;
 mod opening;
 mod owners;

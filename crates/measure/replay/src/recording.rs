@@ -6,6 +6,7 @@
 //! twice, and never name a place itself.
 
 use crate::fault::Fault;
+use crate::made_locks::recognised;
 use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
@@ -76,6 +77,7 @@ impl Recording {
         let bytes = std::fs::read(path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
         let length = bytes.len() as u64;
         let trace = Trace::read(bytes).map_err(|fault| unreadable(fault.to_string()))?;
+        let trace = recognised(&trace).unwrap_or(trace);
         Ok(Self {
             path: path.into(),
             bytes: length,

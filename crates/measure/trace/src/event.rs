@@ -37,6 +37,9 @@ impl LockKind {
     pub const SHARED: Self = Self(2);
     /// It changes the priority of the thread that holds it.
     pub const PRIORITY: Self = Self(4);
+    /// The program makes it of a mutex and a condition. No recorder writes this: who reads
+    /// a recording finds it.
+    pub const MADE: Self = Self(8);
 
     /// Returns the kinds of both.
     #[must_use]
@@ -57,6 +60,7 @@ impl LockKind {
             (Self::ROBUST, "robust"),
             (Self::SHARED, "process-shared"),
             (Self::PRIORITY, "of priorities"),
+            (Self::MADE, "made of a mutex and a condition"),
         ];
         let names = kinds.iter().filter(|(kind, _)| self.is(*kind));
         names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")

@@ -2,6 +2,8 @@
 //!
 //! It must never panic: the file may be foreign, cut off or damaged.
 
+mod records;
+
 use crate::decode::Decoder;
 use crate::event::Event;
 use crate::header::{BLOCK, FIRST, Fields, MAGIC, OLDEST, Source, Stopped, VERSION};

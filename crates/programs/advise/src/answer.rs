@@ -310,7 +310,7 @@ fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
     }
     let hottest = used.locks.iter().find(|lock| lock.kind.is_some())?;
     Some(format!(
-        "{} is {}, and such locks 'locklab run' and 'compare' leave to the C library",
+        "{} is {}, and such locks 'locklab run' and 'compare' leave as they are",
         hottest.name,
         hottest.kind.as_deref().unwrap_or("special")
     ))
