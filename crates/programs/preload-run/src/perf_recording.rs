@@ -39,6 +39,6 @@ impl FromPerf {
         let (bytes, missed) = recording_of_perf(&text, &self.text).map_err(bad)?;
         fs::write(&self.file, bytes)
             .map_err(|e| of(&self.file, format!("cannot be written: {e}")))?;
-        Ok(Recorded::read(&self.file)?.with_note(missed))
+        Ok(Recorded::read(&self.file)?.with_notes(missed.into_iter().collect()))
     }
 }
