@@ -40,6 +40,8 @@ side() {
     printf "sh -c 'cd \"\$0\" && eval \"\$LOCKLAB_RUN\"' '%s'" "$1"
 }
 set -- --baseline "$(side "$base")" --experiment "$(side "$PWD")" \
+    --baseline-name "base $(git rev-parse --short "$BASE")" \
+    --experiment-name "head $(git rev-parse --short HEAD)" \
     --pairs "${PAIRS:-40}" --store "$reports/locklab.sqlite" \
     --markdown "$reports/report.md" --junit "$reports/junit.xml" \
     --sarif "$reports/locklab.sarif"

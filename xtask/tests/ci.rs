@@ -188,6 +188,7 @@ fn the_action_compares_a_change_with_its_base_and_comments() {
             ("build", "echo built > built"),
             ("base", &base),
             ("metric", "rate[1/s]:higher=([0-9.]+)"),
+            ("retry", "2"),
         ],
         "0",
     );
@@ -205,6 +206,7 @@ fn the_action_compares_a_change_with_its_base_and_comments() {
     let words = place.file("words");
     for option in [
         "--pairs\n40\n",
+        "--retry\n2\n",
         "--delta\n1\n",
         "--fail-on\nworse\n",
         "--github\n",
@@ -213,6 +215,9 @@ fn the_action_compares_a_change_with_its_base_and_comments() {
         assert!(words.contains(option), "{option}: {words}");
     }
     assert!(words.contains("--metric\nrate[1/s]:higher=([0-9.]+)\n"));
+    // Reports name the commits, and not the folders that they were built in.
+    let name = format!("--baseline-name\nbase {}", &base[..7]);
+    assert!(words.contains(&name), "{words}");
     assert!(
         place
             .file("gh")

@@ -49,6 +49,12 @@ pub(crate) struct ProgramOptions {
     /// The command of the experiment
     #[arg(long, value_name = "CMD")]
     pub experiment: Option<String>,
+    /// What reports call the baseline [default: what distinguishes it]
+    #[arg(long, value_name = "NAME")]
+    pub baseline_name: Option<String>,
+    /// What reports call the experiment
+    #[arg(long, value_name = "NAME")]
+    pub experiment_name: Option<String>,
     /// The lock under the baseline's pthread mutexes
     #[arg(long, value_name = "LOCK")]
     pub baseline_lock: Option<String>,
@@ -121,7 +127,7 @@ impl ProgramOptions {
                 build: self.baseline_build.clone(),
                 env: variables(&self.baseline_env)?,
                 inline: never,
-                name: None,
+                name: self.baseline_name.clone(),
             },
             experiment: Subject {
                 command: self.experiment.clone(),
@@ -129,7 +135,7 @@ impl ProgramOptions {
                 build: self.experiment_build.clone(),
                 env: variables(&self.experiment_env)?,
                 inline: always,
-                name: None,
+                name: self.experiment_name.clone(),
             },
             workload,
             ..given.clone()
