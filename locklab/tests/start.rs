@@ -374,7 +374,8 @@ fn options_stand_under_their_own_heading() {
         let output = locklab(&[command, &["--help"]].concat()).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let statistics = options_under(&help, "Statistics:");
-        assert_eq!(statistics, ["--pairs", "--delta", "--seed"], "{command:?}");
+        let design = ["--pairs", "--delta", "--seed", "--retry"];
+        assert_eq!(statistics, design, "{command:?}");
         let own = options_under(&help, "Locks of your own:");
         assert!(own.len() <= 1, "{command:?}: {own:?}");
         let here = options_under(&help, "On this machine:");
