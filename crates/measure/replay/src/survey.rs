@@ -34,10 +34,8 @@ pub struct Survey {
     pub modules: Vec<Module>,
     /// Holds the program images.
     pub images: Vec<Image>,
-    /// Holds the number of operations whose recording was timed.
-    pub timed: u64,
-    /// Holds what that took.
-    pub cost: u64,
+    /// Holds what the recording of an operation took, of those that were timed.
+    pub costs: Vec<u64>,
     /// Holds the number of operations in the recording, timed or not.
     pub operations: u64,
 }
@@ -73,10 +71,13 @@ impl Survey {
         self.threads.iter().map(of).sum()
     }
 
-    /// Returns the ticks that the recording of an operation took, of those that were timed.
+    /// Returns the ticks that the recording of an operation took: the median of those that
+    /// were timed. A thread that lost its CPU meanwhile took none of them for that.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
-        (self.timed > 0).then(|| self.cost as f64 / self.timed as f64)
+        let mut costs = self.costs.clone();
+        let middle = costs.len() / 2;
+        (!costs.is_empty()).then(|| *costs.select_nth_unstable(middle).1 as f64)
     }
 }
 
@@ -302,8 +303,7 @@ impl Surveying {
                 }
             }
             Event::Cost { ticks } => {
-                self.survey.timed += 1;
-                self.survey.cost += ticks;
+                self.survey.costs.push(ticks);
             }
             Event::Kind { lock, kind } => {
                 let lock = self.lock(image, lock);
@@ -363,6 +363,16 @@ mod tests {
         let header = Header::new(1.0, 0, 1, "a machine", "program");
         let trace = Trace::read(file(&header, &[events.to_vec()], 6000).unwrap()).unwrap();
         Survey::of(&trace)
+    }
+
+    #[test]
+    fn a_lost_cpu_is_no_cost_of_the_recording() {
+        let survey = Survey {
+            costs: vec![30, 1_000_000, 20],
+            ..Survey::default()
+        };
+        assert_eq!(survey.cost(), Some(30.0));
+        assert_eq!(Survey::default().cost(), None);
     }
 
     /// Nobody holds the lock, and yet its word says that somebody may sleep for it.
