@@ -7,6 +7,7 @@
 use crate::experiment::{Metric, Role, Source, Summary};
 use locklab_document::number;
 use locklab_judge::Direction;
+use locklab_workload::{Use, Waits};
 
 /// The kind of comparison, in files, JSON and the store.
 pub const KIND: &str = "matrix";
@@ -42,6 +43,24 @@ pub const LATENCY_P999: &str = "latency_p999";
 /// The longest of one run, in ns.
 pub const LATENCY_MAX: &str = "latency_max";
 
+/// The same of acquisitions that read and of those that write, where there are both.
+pub const READ_P50: &str = "read_latency_p50";
+/// The 99th percentile of those that read.
+pub const READ_P99: &str = "read_latency_p99";
+/// Their 99.9th.
+pub const READ_P999: &str = "read_latency_p999";
+/// The part of them that waited for as long as ten acquisitions by every thread take
+/// ([`locklab_workload::starving`]).
+pub const READ_STARVED: &str = "read_starved";
+/// The median of those that write.
+pub const WRITE_P50: &str = "write_latency_p50";
+/// Their 99th percentile.
+pub const WRITE_P99: &str = "write_latency_p99";
+/// Their 99.9th.
+pub const WRITE_P999: &str = "write_latency_p999";
+/// The part of them that was starved, as of those that read.
+pub const WRITE_STARVED: &str = "write_starved";
+
 /// All that is known of a metric of a matrix, beside its values: a new metric
 /// is one entry of [`METRICS`], and a value from each instrument that has it.
 #[derive(Clone, Copy)]
@@ -53,8 +72,8 @@ pub(crate) struct MetricKind {
     /// Its part in the comparison, where several threads share the lock.
     role: Role,
     summary: Summary,
-    /// Whether it is only there where acquisition latency was asked for.
-    is_latency: bool,
+    /// The waits that must have been asked for.
+    waits: Waits,
     /// The title in a table of every figure.
     pub(crate) title: &'static str,
     /// A value in that table and in the text.
@@ -75,6 +94,8 @@ pub(crate) enum InText {
     Worst(&'static str, usize),
     /// Of acquisition latency, under this title.
     Latency(&'static str),
+    /// Of the latency of readers and of writers, under this title.
+    ByUse(Use, &'static str),
 }
 
 /// A metric that describes, of which more is better, in no table of the text.
@@ -85,7 +106,7 @@ const fn described(name: &'static str, title: &'static str) -> MetricKind {
         better: Direction::HigherIsBetter,
         role: Role::Descriptive,
         summary: Summary::Median,
-        is_latency: false,
+        waits: Waits::None,
         title,
         format: number::short,
         text: InText::No,
@@ -98,14 +119,38 @@ const fn quantile(name: &'static str, title: &'static str, short: &'static str) 
         unit: "ns",
         better: Direction::LowerIsBetter,
         role: Role::Screening,
-        is_latency: true,
+        waits: Waits::All,
         text: InText::Latency(short),
         ..described(name, title)
     }
 }
 
+/// A quantile of the latency of readers or of writers.
+const fn quantile_of(
+    to: Use,
+    name: &'static str,
+    title: &'static str,
+    short: &'static str,
+) -> MetricKind {
+    MetricKind {
+        waits: Waits::ByUse,
+        text: InText::ByUse(to, short),
+        ..quantile(name, title, short)
+    }
+}
+
+/// The part of readers or of writers that was starved.
+const fn starved(to: Use, name: &'static str, title: &'static str) -> MetricKind {
+    MetricKind {
+        unit: "",
+        role: Role::Descriptive,
+        format: number::share,
+        ..quantile_of(to, name, title, "starved")
+    }
+}
+
 /// Every metric, in the order in which a cell has them.
-pub(crate) const METRICS: [MetricKind; 14] = [
+pub(crate) const METRICS: [MetricKind; 22] = [
     MetricKind {
         unit: "/s",
         role: Role::Primary,
@@ -160,13 +205,21 @@ pub(crate) const METRICS: [MetricKind; 14] = [
         summary: Summary::Greatest,
         ..quantile(LATENCY_MAX, LATENCY_MAX, "max")
     },
+    quantile_of(Use::Read, READ_P50, "readers' p50 [ns]", "p50"),
+    quantile_of(Use::Read, READ_P99, "readers' p99 [ns]", "p99"),
+    quantile_of(Use::Read, READ_P999, "readers' p99.9 [ns]", "p99.9"),
+    starved(Use::Read, READ_STARVED, "readers starved"),
+    quantile_of(Use::Write, WRITE_P50, "writers' p50 [ns]", "p50"),
+    quantile_of(Use::Write, WRITE_P99, "writers' p99 [ns]", "p99"),
+    quantile_of(Use::Write, WRITE_P999, "writers' p99.9 [ns]", "p99.9"),
+    starved(Use::Write, WRITE_STARVED, "writers starved"),
 ];
 
 impl MetricKind {
     fn metric(&self, threads: usize, source: Source) -> Metric {
         // One thread makes no handoffs and is fair.
         let role = match self.role {
-            Role::Screening if threads <= 1 && !self.is_latency => Role::Descriptive,
+            Role::Screening if threads <= 1 && self.waits == Waits::None => Role::Descriptive,
             role => role,
         };
         Metric {
@@ -181,11 +234,11 @@ impl MetricKind {
     }
 }
 
-/// The metrics of a cell with `threads` threads; acquisition latency only where
-/// it was requested.
+/// The metrics of a cell with `threads` threads; acquisition latency only of the
+/// waits that were asked for.
 #[must_use]
-pub fn metrics(threads: usize, latency: bool, source: Source) -> Vec<Metric> {
-    let kinds = METRICS.iter().filter(|kind| latency || !kind.is_latency);
+pub fn metrics(threads: usize, waits: Waits, source: Source) -> Vec<Metric> {
+    let kinds = METRICS.iter().filter(|kind| kind.waits <= waits);
     kinds.map(|kind| kind.metric(threads, source)).collect()
 }
 

@@ -93,7 +93,10 @@ mod tests {
     use serde_json::Value;
 
     fn simulated(provenance: Provenance, ratios: &[f64]) -> Experiment {
-        let mut cell = Cell::new(Key::point(4, 0, 1), metrics(4, false, Source::Simulation));
+        let mut cell = Cell::new(
+            Key::point(4, 0, 1),
+            metrics(4, locklab_workload::Waits::None, Source::Simulation),
+        );
         for (index, ratio) in (0..).zip(ratios) {
             let sample = |rate: f64| Sample {
                 values: Values::from([(OPS.to_owned(), rate)]),

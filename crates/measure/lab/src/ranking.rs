@@ -10,7 +10,10 @@ use crate::experiment::{
     Cell, Coordinate, Experiment, Invalid, Key, Metric, Pair, Provenance, Sample,
 };
 use crate::judged::Figure;
-use crate::matrix::{EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS, STREAK_MEAN};
+use crate::matrix::{
+    EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS, READ_P50, READ_P99, READ_P999,
+    READ_STARVED, STREAK_MEAN, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED,
+};
 use crate::pairs::location;
 use locklab_judge::{Direction, Looks, Standing, best};
 use serde::{Deserialize, Serialize};
@@ -370,8 +373,9 @@ fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
     let shared = own.iter().zip(reference).filter(|(own, _)| own.is_finite());
     let there = location(&finite(&mut shared.map(|(_, r)| *r)), metric);
     let all = location(&finite(&mut reference.iter().copied()), metric);
-    // Jain's index and a streak are no rates.
-    let rate = ![JAIN, JAIN_1MS, STREAK_MEAN].contains(&metric.name.as_str());
+    // Jain's index, a streak and a part of the waits are no rates.
+    let no_rates = [JAIN, JAIN_1MS, STREAK_MEAN, READ_STARVED, WRITE_STARVED];
+    let rate = !no_rates.contains(&metric.name.as_str());
     let times = match (all, there) {
         (Some(all), Some(there)) if rate && there.value > 0.0 => all.value / there.value,
         _ => 1.0,
@@ -385,7 +389,7 @@ fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
 
 /// The metrics that locks are ranked by.
 fn is_ranked(metric: &&Metric) -> bool {
-    const RANKED: [&str; 7] = [
+    const RANKED: [&str; 15] = [
         OPS,
         EQUAL_SHARE,
         LATENCY_P99,
@@ -393,6 +397,14 @@ fn is_ranked(metric: &&Metric) -> bool {
         JAIN_1MS,
         JAIN,
         STREAK_MEAN,
+        READ_P50,
+        READ_P99,
+        READ_P999,
+        READ_STARVED,
+        WRITE_P50,
+        WRITE_P99,
+        WRITE_P999,
+        WRITE_STARVED,
     ];
     RANKED.contains(&metric.name.as_str())
 }

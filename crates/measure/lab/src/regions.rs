@@ -181,7 +181,7 @@ mod tests {
     fn cell(pairs: &[(u32, f64)]) -> Cell {
         let mut cell = Cell::new(
             Key::point(2, pairs.len() as u64, 1),
-            crate::matrix::metrics(2, true, Source::Simulation),
+            crate::matrix::metrics(2, locklab_workload::Waits::All, Source::Simulation),
         );
         let name = cell.primary().unwrap().name.clone();
         let sample = |value| Sample {

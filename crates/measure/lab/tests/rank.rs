@@ -12,6 +12,7 @@ use locklab_lab::gate::{FailOn, fails, too_few_pairs};
 use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::{Question, Subject};
 use locklab_lab::report::document;
+use locklab_workload::Waits;
 use serde_json::json;
 
 /// A lock of a synthetic ranking: its name, whether its waiters bring nothing,
@@ -70,7 +71,7 @@ fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
         let reference: Vec<Sample> = moods.iter().map(|m| run(locks[0].at[point], *m)).collect();
         for other in &locks[1..] {
             let key = Key::point(threads, 1, 32).of_lock(other.name);
-            let mut cell = Cell::new(key, metrics(threads, true, Source::Instrument));
+            let mut cell = Cell::new(key, metrics(threads, Waits::All, Source::Instrument));
             cell.oversubscribed = threads > 16;
             for (index, mood) in (0..).zip(&moods) {
                 cell.pairs.push(Pair {
@@ -376,4 +377,41 @@ fn figures_of_a_lock_that_left_are_those_of_all_blocks() {
     let figures = &verdicts.ranking.unwrap().points[0].metrics[0].figures;
     let [ticket, mcs] = [0, 1].map(|lock| figures[lock].unwrap().value);
     assert!((mcs / ticket - 0.75).abs() < 0.05, "{mcs} of {ticket}");
+}
+
+#[test]
+fn readers_and_writers_are_ranked_apart() {
+    let mut experiment = mixed(false);
+    for cell in &mut experiment.cells {
+        cell.metrics = metrics(4, Waits::ByUse, Source::Instrument);
+        for pair in &mut cell.pairs {
+            for sample in pair.samples_mut() {
+                let p99 = sample.values["latency_p99"];
+                for (name, value) in [
+                    ("read_latency_p999", p99),
+                    ("read_starved", 0.0),
+                    ("write_latency_p999", 3.0 * p99),
+                    ("write_starved", 0.02),
+                ] {
+                    sample.values.insert(name.into(), value);
+                }
+            }
+        }
+    }
+    let report = document(&experiment, &judged(&experiment), &context());
+    let shown = text(&report, Colour::Plain);
+    for words in [
+        "writers' p99.9, ns",
+        "Waits of readers and of writers at 4 threads",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    let table = shown
+        .split("Waits of readers and of writers at 4 threads")
+        .nth(1);
+    assert!(
+        table.is_some_and(|table| table.contains("0.020")),
+        "{shown}"
+    );
+    assert!(json(&report).to_string().contains("write_starved"));
 }

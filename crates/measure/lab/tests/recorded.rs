@@ -13,6 +13,7 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::matrix::metrics;
 use locklab_lab::verdicts::judge;
+use locklab_workload::Waits;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -27,7 +28,10 @@ fn read(text: &str) -> Experiment {
         let key = Key::point(threads, number(1), number(2));
         let at = cells.iter().position(|cell| cell.key == key);
         let at = at.unwrap_or_else(|| {
-            cells.push(Cell::new(key, metrics(threads, false, Source::Instrument)));
+            cells.push(Cell::new(
+                key,
+                metrics(threads, Waits::None, Source::Instrument),
+            ));
             cells.len() - 1
         });
         let sample = |i: usize| Sample {

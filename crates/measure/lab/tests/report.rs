@@ -5,9 +5,11 @@ use crate::common::{context, judged, kernels, matrix, mixed, programs, troubled,
 use locklab_document::COLUMNS;
 use locklab_document::render::{Colour, html, json, markdown, svg, text};
 use locklab_document::{Document, Section};
-use locklab_lab::experiment::{Experiment, Invalid, Pair};
+use locklab_lab::experiment::{Experiment, Invalid, Pair, Source};
+use locklab_lab::matrix::metrics;
 use locklab_lab::report::document;
 use locklab_lab::report::results::schema;
+use locklab_workload::Waits;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -46,6 +48,38 @@ fn cells_that_got_more_pairs_than_planned_are_counted() {
 #[test]
 fn text_of_a_matrix_in_trouble() {
     golden("matrix-troubled.txt", &as_text(&troubled()));
+}
+
+#[test]
+fn readers_and_writers_have_rows_of_their_own() {
+    let mut experiment = matrix(&[8], &[0], &[1], 10, 0.01, |_, _| 1.0);
+    let cell = &mut experiment.cells[0];
+    cell.metrics = metrics(8, Waits::ByUse, Source::Simulation);
+    for pair in &mut cell.pairs {
+        for (sample, p999, starved) in [
+            (&mut pair.baseline, 26_700.0, 0.038),
+            (&mut pair.experiment, 5_970.0, 0.0),
+        ] {
+            for (name, value) in [
+                ("read_latency_p999", 4_000.0),
+                ("read_starved", 0.0),
+                ("write_latency_p999", p999),
+                ("write_starved", starved),
+            ] {
+                sample.values.insert(name.into(), value);
+            }
+        }
+    }
+    let text = as_text(&experiment);
+    for row in [
+        "      8        0         1 writers base       -       -   26.7k   0.038",
+        "      8        0         1  writers exp       -       -   5.97k   0.000",
+        "      8        0         1 readers base       -       -   4.00k   0.000",
+    ] {
+        assert!(text.contains(row), "{row}\n{text}");
+    }
+    let json = as_json(&experiment);
+    assert!(json.contains("write_latency_p999") && json.contains("write_starved"));
 }
 
 #[test]

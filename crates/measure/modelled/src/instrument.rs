@@ -12,7 +12,8 @@ use locklab_lab::experiment::{
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{
     EQUAL_SHARE, HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
-    OPS, STREAK_MAX, STREAK_MEAN, at_equal_share, metrics, min_over_max,
+    OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN, WRITE_P50,
+    WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
 };
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
@@ -82,7 +83,7 @@ impl Simulated {
         let cells = cells.into_iter().map(|number| {
             let place = &self.places[number];
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
-            let metrics = metrics(threads, spec.cells.latency, Source::Simulation);
+            let metrics = metrics(threads, spec.cells.waits(), Source::Simulation);
             let mut cell = Cell::new(spec.key(*place), metrics);
             cell.oversubscribed = spec.is_oversubscribed(machine, threads);
             cell
@@ -266,6 +267,21 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
             (LATENCY_MAX, outcome.latency.max),
         ] {
             values.insert(name.into(), ns);
+        }
+        if let Some(waits) = &outcome.by_use {
+            let (readers, writers) = (waits.readers, waits.writers);
+            for (name, value) in [
+                (READ_P50, readers.latency.p50),
+                (READ_P99, readers.latency.p99),
+                (READ_P999, readers.latency.p999),
+                (READ_STARVED, readers.starved),
+                (WRITE_P50, writers.latency.p50),
+                (WRITE_P99, writers.latency.p99),
+                (WRITE_P999, writers.latency.p999),
+                (WRITE_STARVED, writers.starved),
+            ] {
+                values.insert(name.into(), value);
+            }
         }
     }
     Sample {

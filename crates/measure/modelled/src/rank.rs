@@ -14,7 +14,7 @@ use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
 use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
-use locklab_workload::Place;
+use locklab_workload::{Place, Waits};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,7 +86,11 @@ impl Instrument for Ranked {
         let cells = self.places.iter().flat_map(|place| {
             let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
             others.iter().map(move |other| {
-                let metrics = metrics(threads, true, Source::Simulation);
+                let metrics = metrics(
+                    threads,
+                    spec.cells.waits().max(Waits::All),
+                    Source::Simulation,
+                );
                 let mut cell = Cell::new(spec.key(*place).of_lock(&other.name), metrics);
                 cell.oversubscribed = spec.is_oversubscribed(machine, threads);
                 cell

@@ -107,7 +107,7 @@ pub(crate) struct Block {
     workers: NonNull<WorkerRecord>,
     /// Counts by pair, side, worker and window.
     turns_at: NonNull<u64>,
-    /// Latencies by side and worker.
+    /// Latencies by worker, side and histogram.
     pub(crate) latencies: NonNull<u64>,
     /// In how many periods a CPU quota stopped threads while it ran.
     throttled: AtomicU64,
@@ -133,7 +133,7 @@ impl Block {
         let sides = request.codes.len();
         let slices = sides * most_pairs * threads;
         let latencies = if request.latency {
-            sides * threads * 2 * LATENCIES
+            sides * request.histograms() * threads * 2 * LATENCIES
         } else {
             1
         };

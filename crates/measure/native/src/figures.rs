@@ -10,12 +10,15 @@ use crate::disturbance::Disturbance;
 use crate::latency::{quantile, saved};
 use crate::layout::LAYOUTS;
 use crate::round_trip::median;
+use hdrhistogram::Histogram;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use locklab_lab::matrix::{
     CPU_SHARE, EQUAL_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
-    LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, STREAK_MAX, STREAK_MEAN, at_equal_share,
-    jain, min_over_max,
+    LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, READ_P50, READ_P99, READ_P999, READ_STARVED,
+    STREAK_MAX, STREAK_MEAN, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, jain,
+    min_over_max,
 };
+use locklab_workload::starving;
 use serde::{Deserialize, Serialize};
 
 /// Details of a block that only this instrument knows; the same for both sides
@@ -283,19 +286,18 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         set(MIN_OVER_MAX_1MS, middle(min_over_max));
     }
     if request.latency {
-        // SAFETY: all workers have left and saved theirs there.
-        let latencies = unsafe {
-            saved(
-                block.latencies,
-                (request.threads, request.codes.len()),
-                side,
-            )
+        let of_side = request.histograms();
+        let all_histograms = of_side * request.codes.len();
+        let of = |number: usize| {
+            // SAFETY: all workers have left and saved theirs there.
+            unsafe {
+                let (place, all) = (block.latencies, (request.threads, all_histograms));
+                saved(place, all, of_side * side + number)
+            }
         };
-        if !latencies.is_empty() {
-            set(LATENCY_P50, quantile(&latencies, 0.5));
-            set(LATENCY_P99, quantile(&latencies, 0.99));
-            set(LATENCY_P999, quantile(&latencies, 0.999));
-            set(LATENCY_MAX, latencies.max() as f64);
+        let latencies: Vec<Histogram<u64>> = (0..of_side).map(of).collect();
+        for (name, value) in waits(block, sorted, side, &latencies) {
+            set(name, value);
         }
     }
     let detail = Detail {
@@ -323,6 +325,51 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         // Our own types, with string keys: this cannot fail.
         detail: serde_json::to_value(detail).unwrap_or_default(),
     }
+}
+
+/// The figures of these latencies of one side: of all, or of readers and of writers.
+fn waits(
+    block: &Block,
+    sorted: &Sorted,
+    side: usize,
+    latencies: &[Histogram<u64>],
+) -> Vec<(&'static str, f64)> {
+    let mut figures = Vec::new();
+    let mut all = latencies[0].clone();
+    for other in &latencies[1..] {
+        // The ranges are the same, so this cannot fail.
+        let _ = all.add(other);
+    }
+    if !all.is_empty() {
+        figures.extend([
+            (LATENCY_P50, quantile(&all, 0.5)),
+            (LATENCY_P99, quantile(&all, 0.99)),
+            (LATENCY_P999, quantile(&all, 0.999)),
+            (LATENCY_MAX, all.max() as f64),
+        ]);
+    }
+    let [readers, writers] = latencies else {
+        return figures;
+    };
+    let timed = sorted.kept[side].iter();
+    let timed = timed.filter(|pair| block.request.is_timed(**pair));
+    let took = timed.map(|pair| {
+        let (began, ended) = block.slice_record(*pair, side).measured;
+        ended.saturating_sub(began)
+    });
+    let least = starving(block.request.threads, all.len(), took.sum());
+    for (waits, names) in [
+        (readers, [READ_P50, READ_P99, READ_P999, READ_STARVED]),
+        (writers, [WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED]),
+    ] {
+        if waits.is_empty() {
+            continue;
+        }
+        let starved = waits.count_between(least, u64::MAX) as f64 / waits.len() as f64;
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|of| quantile(waits, of));
+        figures.extend(names.into_iter().zip([p50, p99, p999, starved]));
+    }
+    figures
 }
 
 /// A failure of the workload itself in any slice.

@@ -152,7 +152,7 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
 /// A cell that has no pairs yet.
 fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
     let key = cell.key(&plan.spec);
-    let metrics = metrics(cell.threads, plan.spec.cells.latency, Source::Instrument);
+    let metrics = metrics(cell.threads, plan.spec.cells.waits(), Source::Instrument);
     Cell {
         oversubscribed: cell.oversubscribed,
         delta: cell.oversubscribed.then_some(OVERSUBSCRIBED.max(delta)),

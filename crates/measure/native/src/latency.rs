@@ -19,8 +19,11 @@ fn histogram() -> Histogram<u64> {
     })
 }
 
-/// The latencies of one worker.
+/// The latencies of one worker. Of each side there is a histogram for readers and
+/// one for writers where there are both, else one.
 pub(crate) struct Latencies {
+    /// Histograms of a side: one, or two.
+    of_side: usize,
     /// Latencies of the pair under way.
     slices: Vec<RefCell<Histogram<u64>>>,
     /// Latencies of all slices that count.
@@ -28,23 +31,26 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Latencies of so many locks.
-    pub(crate) fn new(sides: usize) -> Self {
+    /// Latencies of so many locks, each with so many histograms.
+    pub(crate) fn new(sides: usize, of_side: usize) -> Self {
+        let all = sides * of_side;
         Self {
-            slices: (0..sides).map(|_| histogram().into()).collect(),
-            sums: (0..sides).map(|_| histogram()).collect(),
+            of_side,
+            slices: (0..all).map(|_| histogram().into()).collect(),
+            sums: (0..all).map(|_| histogram()).collect(),
         }
     }
 
-    /// The histogram for the latencies of a slice.
-    pub(crate) fn slice(&self, side: usize) -> &RefCell<Histogram<u64>> {
-        &self.slices[side]
+    /// The histograms for the latencies of a slice, by the number of the use where
+    /// there are two.
+    pub(crate) fn slice(&self, side: usize) -> &[RefCell<Histogram<u64>>] {
+        &self.slices[side * self.of_side..][..self.of_side]
     }
 
     /// Ends a pair; `counts` is whether the latencies of a side are kept.
     pub(crate) fn close(&mut self, counts: impl Fn(usize) -> bool) {
-        for (side, (slice, sum)) in self.slices.iter_mut().zip(&mut self.sums).enumerate() {
-            if counts(side) {
+        for (at, (slice, sum)) in self.slices.iter_mut().zip(&mut self.sums).enumerate() {
+            if counts(at / self.of_side) {
                 // The ranges are the same, so this cannot fail.
                 let _ = sum.add(&*slice.get_mut());
             }
@@ -52,17 +58,17 @@ impl Latencies {
         }
     }
 
-    /// Writes pairs of value and count of each side, ended by a count of 0.
+    /// Writes pairs of value and count of each histogram, ended by a count of 0.
     ///
     /// # Safety
-    /// `place` leads to memory for 2 × [`LATENCIES`] values of each side,
+    /// `place` leads to memory for 2 × [`LATENCIES`] values of each histogram,
     /// zeroed.
     pub(crate) unsafe fn save(&self, place: NonNull<u64>) {
-        for (side, sum) in self.sums.iter().enumerate() {
+        for (number, sum) in self.sums.iter().enumerate() {
             for (i, step) in sum.iter_recorded().take(LATENCIES - 1).enumerate() {
-                // SAFETY: within this side's 2 × LATENCIES values.
+                // SAFETY: within this histogram's 2 × LATENCIES values.
                 unsafe {
-                    let at = place.add(side * 2 * LATENCIES + 2 * i);
+                    let at = place.add(number * 2 * LATENCIES + 2 * i);
                     at.write(step.value_iterated_to());
                     at.add(1).write(step.count_since_last_iteration());
                 }
@@ -71,22 +77,22 @@ impl Latencies {
     }
 }
 
-/// The merged latencies of one side that workers have saved.
+/// The merged latencies of one histogram, by its number, that workers have saved.
 ///
 /// # Safety
 /// `place` leads to what [`Latencies::save`] wrote, of so many workers and
-/// sides.
+/// histograms.
 pub(crate) unsafe fn saved(
     place: NonNull<u64>,
-    (workers, sides): (usize, usize),
-    side: usize,
+    (workers, histograms): (usize, usize),
+    number: usize,
 ) -> Histogram<u64> {
     let mut sum = histogram();
     for worker in 0..workers {
         for i in 0..LATENCIES - 1 {
             // SAFETY: the caller's promise.
             let (value, count) = unsafe {
-                let at = place.add((worker * sides + side) * 2 * LATENCIES + 2 * i);
+                let at = place.add((worker * histograms + number) * 2 * LATENCIES + 2 * i);
                 (at.read(), at.add(1).read())
             };
             if count == 0 {
@@ -138,9 +144,9 @@ mod tests {
 
     #[test]
     fn only_pairs_that_count_are_kept() {
-        let mut latencies = Latencies::new(2);
+        let mut latencies = Latencies::new(2, 1);
         for (value, counts) in [(100, true), (7, false), (300, true)] {
-            latencies.slice(1).borrow_mut().saturating_record(value);
+            latencies.slice(1)[0].borrow_mut().saturating_record(value);
             latencies.close(|_| counts);
         }
         let mut room = vec![0_u64; 4 * LATENCIES];

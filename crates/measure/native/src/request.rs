@@ -10,7 +10,7 @@ use crate::replay::Replay;
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
-use locklab_workload::{Mix, Turn, turns};
+use locklab_workload::{Mix, Turn, Use, turns};
 use std::sync::Arc;
 
 /// The multiple of its time that a block may take to get its least pairs.
@@ -90,6 +90,16 @@ impl Request {
         }
         let seed = fork_seed(fork_seed(self.seed, TURNS), worker as u64);
         turns(&self.mix, self.locks, self.non_critical, seed)
+    }
+
+    /// How many histograms of latencies each lock has: two where some turns read and
+    /// some write.
+    pub(crate) fn histograms(&self) -> usize {
+        if self.replay.is_none() && self.mix.has_both() {
+            Use::BOTH.len()
+        } else {
+            1
+        }
     }
 
     /// The parts of the workers in the program that they replay.

@@ -17,6 +17,7 @@ use crate::turn::{Kind, Turns, Worker};
 use hdrhistogram::Histogram;
 use locklab_host::clock;
 use locklab_locks::{NativePlatform, RawLock};
+use locklab_workload::Use;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{Ordering, fence};
 
@@ -50,8 +51,9 @@ pub(crate) struct Slice<'a> {
     pub(crate) clockwork: &'a Clockwork,
     /// This worker's counts at the edges of windows.
     pub(crate) timeline: RefCell<Timeline<'a>>,
-    /// The histogram of latencies, if they are measured.
-    pub(crate) latencies: Option<&'a RefCell<Histogram<u64>>>,
+    /// The histograms of latencies, if they are measured: one for all, or one for
+    /// each use.
+    pub(crate) latencies: Option<&'a [RefCell<Histogram<u64>>]>,
     /// What it has done so far.
     pub(crate) tally: Cell<Tally>,
 }
@@ -89,7 +91,7 @@ where
     loop {
         let asked = T::now();
         turn.acquire(&slice.worker);
-        T::record(slice, asked, seen);
+        T::record(slice, asked, seen, turn.purpose());
         let done = turn.inside_and_release(&slice.worker);
 
         now.turns += 1;
@@ -181,7 +183,7 @@ impl Slice<'_> {
 /// Measures acquisitions, or does not and costs nothing.
 pub(crate) trait Timer {
     fn now() -> u64;
-    fn record(slice: &Slice<'_>, asked: u64, phase: u32);
+    fn record(slice: &Slice<'_>, asked: u64, phase: u32, to: Use);
 }
 
 /// Timer that measures nothing.
@@ -193,7 +195,7 @@ impl Timer for Untimed {
         0
     }
     #[inline(always)]
-    fn record(_: &Slice<'_>, _: u64, _: u32) {}
+    fn record(_: &Slice<'_>, _: u64, _: u32, _: Use) {}
 }
 
 /// Timer that measures latencies, by two clock reads a turn.
@@ -206,14 +208,18 @@ impl Timer for Timed {
     }
 
     #[inline(always)]
-    fn record(slice: &Slice<'_>, asked: u64, phase: u32) {
+    fn record(slice: &Slice<'_>, asked: u64, phase: u32, to: Use) {
         let took = clock::now().saturating_sub(asked);
         if let Some(latencies) = slice.latencies
             && phase == phase::MEASURE
         {
             // The range is fixed, so this never allocates; what is beyond it
             // counts as its end.
-            latencies.borrow_mut().saturating_record(took);
+            let own = match latencies {
+                [one] => one,
+                each => &each[to as usize],
+            };
+            own.borrow_mut().saturating_record(took);
         }
     }
 }

@@ -9,7 +9,7 @@
 use crate::stage::Stage;
 use crate::work::{Critical, Head, Section, fstat, units_over};
 use locklab_locks::{NativePlatform, RawLock};
-use locklab_workload::Turn;
+use locklab_workload::{Turn, Use};
 use std::ptr::NonNull;
 
 /// A lock with a worker's context for it and the lines that it protects.
@@ -64,6 +64,12 @@ pub(crate) trait Turns<'a, L> {
     /// # Safety
     /// As for [`crate::slice::work`].
     unsafe fn new(worker: &Worker<'a>) -> Self;
+
+    /// What the turn takes its locks for.
+    #[inline(always)]
+    fn purpose(&self) -> Use {
+        Use::Write
+    }
 
     /// Takes the locks of the turn.
     fn acquire(&self, worker: &Worker<'a>);
@@ -193,6 +199,11 @@ impl<'a, L: RawLock<NativePlatform>> Drawn<'a, L> {
 impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Drawn<'a, L> {
     unsafe fn new(worker: &Worker<'a>) -> Self {
         Self::of(worker, 0)
+    }
+
+    #[inline(always)]
+    fn purpose(&self) -> Use {
+        self.turn.purpose()
     }
 
     #[inline(always)]

@@ -104,8 +104,11 @@ impl Workers for OfThisMachine {
 }
 
 fn latencies(block: &Block) -> Option<Latencies> {
-    let sides = block.request.codes.len();
-    block.request.latency.then(|| Latencies::new(sides))
+    let request = &block.request;
+    let sides = request.codes.len();
+    request
+        .latency
+        .then(|| Latencies::new(sides, request.histograms()))
 }
 
 fn cpu_of(block: &Block, worker: usize) -> usize {

@@ -4,22 +4,21 @@
 
 use crate::steady::Batches;
 use hdrhistogram::Histogram;
+use locklab_workload::Use;
 use std::cell::{Cell, RefCell};
 
 /// No CPU.
 pub(crate) const NOBODY: usize = usize::MAX;
-
-/// See `Outcome::starved`.
-pub(crate) const STARVED: u64 = 10;
 
 /// The warm-up lasts while the rate changes by more than this fraction: what the
 /// first accesses cost would weigh on a run that need not be precise.
 const DRIFT: f64 = 0.02;
 
 /// The state when a thread began to wait.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) lock: usize,
+    pub(crate) to: Use,
     /// Acquisitions of that lock by then.
     pub(crate) acquired: u64,
     /// Cycles that the thread had been ready without a CPU by then.
@@ -78,7 +77,8 @@ pub(crate) struct Counts {
     /// Whether the first counted acquisition continued a streak.
     pub(crate) continued: Cell<bool>,
     pub(crate) longest_streak: Cell<u64>,
-    pub(crate) latency: RefCell<Histogram<u64>>,
+    /// Waits of readers and of writers, by their numbers.
+    pub(crate) latency: [RefCell<Histogram<u64>>; 2],
     pub(crate) line_wait: Cell<u64>,
     pub(crate) wait: Cell<u64>,
     pub(crate) longest_wait: Cell<(u64, usize)>,
@@ -142,7 +142,15 @@ impl Counts {
             stolen: Cell::new(0),
             ops: (0..cpus).map(|_| Cell::new(0)).collect(),
             waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
-            wanted: (0..cpus).map(|_| Cell::default()).collect(),
+            wanted: {
+                let nothing = Wanted {
+                    lock: 0,
+                    to: Use::Write,
+                    acquired: 0,
+                    stolen: 0,
+                };
+                (0..cpus).map(|_| Cell::new(nothing)).collect()
+            },
             starved: (0..cpus).map(|_| Cell::new(false)).collect(),
             left: (0..cpus).map(|_| Cell::new(0)).collect(),
             locks: (0..locks)
@@ -161,9 +169,10 @@ impl Counts {
             streak: Cell::new(0),
             continued: Cell::new(false),
             longest_streak: Cell::new(0),
-            latency: RefCell::new(
-                Histogram::new_with_bounds(1, 1 << 50, 2).expect("bounds that the crate allows"),
-            ),
+            latency: Use::BOTH.map(|_| {
+                let bounds = Histogram::new_with_bounds(1, 1 << 50, 2);
+                RefCell::new(bounds.expect("bounds that the crate allows"))
+            }),
             line_wait: Cell::new(0),
             wait: Cell::new(0),
             longest_wait: Cell::new((0, 0)),

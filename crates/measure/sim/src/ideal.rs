@@ -6,8 +6,8 @@
 
 use crate::engine::Engine;
 use crate::event::Kind;
-use crate::metrics::Use;
 use crate::scheduler::rest;
+use locklab_workload::Use;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 

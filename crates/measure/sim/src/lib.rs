@@ -84,7 +84,7 @@ pub use locklab_workload as turns;
 pub use machine::{
     Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKey, FigureKind, Machine, Origin,
 };
-pub use outcome::{Latency, Outcome};
+pub use outcome::{ByUse, Latency, Outcome, WaitsOf};
 pub use platform::{Sim, Word};
 pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, replay};
 pub use scenario::{Scenario, Simulation, Stop};

@@ -1,13 +1,15 @@
 //! What a simulation counts: the workload's code reports here, and the outcome is
 //! computed here. Times are simulated.
 
-use crate::counts::{NOBODY, STARVED, Wanted, add};
+use crate::counts::{NOBODY, Wanted, add};
 use crate::cpu::Phase;
 use crate::distance::Distance;
 use crate::engine::Engine;
 use crate::error::SimError;
-use crate::outcome::{Latency, Outcome};
-use std::cell::Cell;
+use crate::outcome::{ByUse, Latency, Outcome, WaitsOf};
+use hdrhistogram::Histogram;
+use locklab_workload::{STARVED, Use, starving};
+use std::cell::{Cell, RefCell};
 
 pub(crate) fn stolen(engine: &Engine) -> u64 {
     engine.cpus.iter().map(|cpu| cpu.stolen.get()).sum()
@@ -16,12 +18,13 @@ pub(crate) fn stolen(engine: &Engine) -> u64 {
 /// Notes that the running CPU begins to wait for a lock. The result is
 /// passed to [`acquired`].
 #[inline]
-pub(crate) fn wants(engine: &Engine, lock: usize) -> (u64, u64) {
+pub(crate) fn wants(engine: &Engine, lock: usize, to: Use) -> (u64, u64) {
     let now = engine.time.get();
     let who = engine.current.get();
     engine.counts.waiting[who].set(now);
     engine.counts.wanted[who].set(Wanted {
         lock,
+        to,
         acquired: engine.counts.locks[lock].acquired.get(),
         stolen: engine.current().stolen.get(),
     });
@@ -47,15 +50,6 @@ pub(crate) fn is_passed_over(engine: &Engine, who: usize, now: u64) -> bool {
     let wait = now.saturating_sub(since).max(1);
     let with = wait.saturating_sub(without) as f64 / wait as f64;
     passed as f64 * with > most as f64
-}
-
-/// What a CPU does with a lock that it holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// It writes what the lock protects.
-    Write,
-    /// It reads it.
-    Read,
 }
 
 /// Notes that it has acquired the lock. Handoffs and streaks are those of
@@ -116,7 +110,9 @@ pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64
         .most_readers
         .set(counts.most_readers.get().max(readers));
     let wait = now - since;
-    counts.latency.borrow_mut().saturating_record(wait.max(1));
+    counts.latency[to as usize]
+        .borrow_mut()
+        .saturating_record(wait.max(1));
     add(&counts.wait, wait);
     add(
         &counts.line_wait,
@@ -206,10 +202,41 @@ pub(crate) fn restart(engine: &Engine, now: u64) {
     }
     counts.longest_streak.set(0);
     counts.most_readers.set(0);
-    counts.latency.borrow_mut().reset();
+    for latency in &counts.latency {
+        latency.borrow_mut().reset();
+    }
     counts.line_wait.set(0);
     counts.wait.set(0);
     counts.longest_wait.set((0, 0));
+}
+
+/// The percentiles of these waits.
+fn latency(engine: &Engine, waits: &Histogram<u64>) -> Latency {
+    let percentile = |p: f64| engine.ns(waits.value_at_quantile(p));
+    Latency {
+        p50: percentile(0.5),
+        p99: percentile(0.99),
+        p999: percentile(0.999),
+        max: engine.ns(waits.max()),
+    }
+}
+
+/// The waits of readers or of writers; none where there were none. A wait of
+/// `starving` cycles is starved; one that has not ended is as long as it was at
+/// `end`, since a thread that never gets the lock would not be seen otherwise.
+fn waits_of(engine: &Engine, to: Use, end: u64, starving: u64) -> Option<WaitsOf> {
+    let counts = &engine.counts;
+    let mut waits = counts.latency[to as usize].borrow().clone();
+    for (since, wanted) in counts.waiting.iter().zip(&counts.wanted) {
+        let wait = end.saturating_sub(since.get());
+        if since.get() != u64::MAX && wanted.get().to == to && wait >= starving {
+            waits.saturating_record(wait.max(1));
+        }
+    }
+    (!waits.is_empty()).then(|| WaitsOf {
+        latency: latency(engine, &waits),
+        starved: waits.count_between(starving, u64::MAX) as f64 / waits.len() as f64,
+    })
 }
 
 /// The outcome of what has been counted.
@@ -243,8 +270,12 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
             (longest, longest_waiter) = (wait, who);
         }
     }
-    let latency = counts.latency.borrow();
-    let percentile = |p: f64| engine.ns(latency.value_at_quantile(p));
+    let [readers, writers] = counts.latency.each_ref().map(RefCell::borrow);
+    let mut all = readers.clone();
+    // The ranges are the same, so this cannot fail.
+    let _ = all.add(&*writers);
+    let starving = starving(counts.ops.len(), acquisitions, cycles);
+    let by_use = Use::BOTH.map(|to| waits_of(engine, to, end, starving));
     Outcome {
         ops_per_s: match left {
             0 => ops as f64 / seconds,
@@ -268,11 +299,10 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
         mean_streak: handoffs.iter().sum::<u64>() as f64 / streaks.max(1) as f64,
         longest_streak: counts.longest_streak.get(),
         most_readers: counts.most_readers.get(),
-        latency: Latency {
-            p50: percentile(0.5),
-            p99: percentile(0.99),
-            p999: percentile(0.999),
-            max: engine.ns(latency.max()),
+        latency: latency(engine, &all),
+        by_use: match by_use {
+            [Some(readers), Some(writers)] => Some(ByUse { readers, writers }),
+            _ => None,
         },
         lines_moved: per(engine.tally.transfers.get() - counts.transfers.get()),
         line_wait_ns: engine.ns(counts.line_wait.get()) / acquisitions.max(1) as f64,

@@ -17,6 +17,25 @@ pub struct Latency {
     pub max: f64,
 }
 
+/// The waits of readers or of writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitsOf {
+    /// Time to acquire.
+    pub latency: Latency,
+    /// The part of the acquisitions that waited for as long as ten acquisitions by
+    /// every thread take.
+    pub starved: f64,
+}
+
+/// The waits of readers and of writers, apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByUse {
+    /// Those of readers.
+    pub readers: WaitsOf,
+    /// Those of writers.
+    pub writers: WaitsOf,
+}
+
 /// The outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -54,6 +73,10 @@ pub struct Outcome {
     pub most_readers: u64,
     /// Time to acquire.
     pub latency: Latency,
+    /// The same of readers and of writers, where there are both. A wait that had
+    /// not ended at the end is in it if it was starved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_use: Option<ByUse>,
     /// Lines that moved between caches per acquisition (an operation's
     /// other lines included).
     pub lines_moved: f64,

@@ -4,11 +4,12 @@ use crate::blocked::Blocked;
 use crate::engine::{Engine, engine};
 use crate::ideal::Ideal;
 use crate::kind::LockKind;
-use crate::metrics::{Use, acquired, releases, restart, wants};
+use crate::metrics::{acquired, releases, restart, wants};
 use crate::platform::{Sim, Word};
 use crate::scheduler::sleep;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_replay::Step;
+use locklab_workload::Use;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -194,7 +195,7 @@ impl Player<'_> {
     fn acquire(&self, engine: &Engine, lock: usize, to: Use) {
         let tally = self.tally;
         let (since, off) = (engine.time.get(), Self::off(engine));
-        let wanted = wants(engine, lock);
+        let wanted = wants(engine, lock, to);
         let thread = engine.current.get();
         tally.blocked.asks(thread, lock);
         self.release_the_stuck(engine);

@@ -6,11 +6,11 @@
 use crate::counting::Counting;
 use crate::engine::{Engine, engine};
 use crate::kind::LockKind;
-use crate::metrics::{Use, acquired, operation, releases, wants};
+use crate::metrics::{acquired, operation, releases, wants};
 use crate::platform::Word;
 use crate::repeats::{Unit, repeat};
 use locklab_locks::platform::{Atomic, Ordering};
-use locklab_workload::{MOST_LOCKS, Mix, Turn, turns::longest};
+use locklab_workload::{MOST_LOCKS, Mix, Turn, Use, turns::longest};
 use std::ptr::NonNull;
 
 /// Cycles of one unit of work on the machine of report 3 (Ice Lake), its
@@ -334,7 +334,7 @@ impl Thread<'_> {
                 Workload::Loop(turn) => self.turn(engine, turn, number),
                 Workload::Counter(counter) => {
                     self.compute_for(engine, counter.outside_ns, counter.by_clock);
-                    let wanted = wants(engine, 0);
+                    let wanted = wants(engine, 0, Use::Write);
                     let word = &self.shared[0].to[0];
                     counter.counting.begin(word);
                     acquired(engine, 0, wanted, Use::Write);
@@ -361,7 +361,7 @@ impl Thread<'_> {
         self.jitter(engine, outside * UNIT_CYCLES);
         engine.current().masked.set(true);
         engine.work(MASK_CYCLES);
-        let to = if turn.reads { Use::Read } else { Use::Write };
+        let to = turn.purpose();
         let first = usize::from(turn.first);
         self.hold_to(engine, first, to, |thread| match turn.nested() {
             None => thread.inside(engine, mixed, first, to),
@@ -449,7 +449,7 @@ impl Thread<'_> {
     }
 
     fn hold_to(&self, engine: &Engine, lock: usize, to: Use, inside: impl FnOnce(&Self)) {
-        let wanted = wants(engine, lock);
+        let wanted = wants(engine, lock, to);
         let (place, context) = (self.locks[lock], self.contexts[lock]);
         // SAFETY: the context is this thread's own for this lock; lock and
         // context stay in the arena; the engine has as many CPUs as threads.

@@ -32,6 +32,17 @@ pub struct Cells {
     pub latency: bool,
 }
 
+/// The acquisitions whose waits are asked for; each asks for all before it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waits {
+    /// Those of none.
+    None,
+    /// Those of all together.
+    All,
+    /// Those of all together, and of readers and of writers apart.
+    ByUse,
+}
+
 /// The most threads: locks can name no more.
 pub const MOST_THREADS: usize = (1 << 14) - 1;
 
@@ -99,6 +110,17 @@ impl Cells {
     #[must_use]
     pub fn most_threads(&self) -> usize {
         self.threads.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Returns the acquisitions whose waits are asked for: readers and writers are
+    /// apart where there are both.
+    #[must_use]
+    pub fn waits(&self) -> Waits {
+        match self.latency {
+            false => Waits::None,
+            true if self.mix.has_both() => Waits::ByUse,
+            true => Waits::All,
+        }
     }
 
     /// Whether every turn takes the one lock, and is like every other.

@@ -11,7 +11,7 @@ mod cells;
 pub mod mix;
 pub mod turns;
 
-pub use cells::{Cells, MOST_THREADS, Place, Work};
+pub use cells::{Cells, MOST_THREADS, Place, Waits, Work};
 pub use locklab_judge::fork_seed;
 pub use mix::{Choice, Distribution, MOST_LINES, MOST_LOCKS, Mix, Unit};
-pub use turns::{TURNS, Turn, turns};
+pub use turns::{STARVED, TURNS, Turn, Use, starving, turns};

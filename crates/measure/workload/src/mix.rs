@@ -146,6 +146,12 @@ impl Mix {
         *self == Self::default()
     }
 
+    /// Whether some acquisitions read and some write.
+    #[must_use]
+    pub fn has_both(&self) -> bool {
+        (1..100).contains(&self.reads)
+    }
+
     /// Whether its numbers make sense with each of these numbers of locks.
     ///
     /// # Errors

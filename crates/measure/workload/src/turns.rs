@@ -12,6 +12,33 @@ use locklab_judge::fork_seed;
 /// disturbs a small cache little, and each percent of them is a whole number.
 pub const TURNS: usize = 1000;
 
+/// What a lock is acquired for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// To read what the lock protects.
+    Read,
+    /// To write it.
+    Write,
+}
+
+impl Use {
+    /// Both, in the order of their numbers.
+    pub const BOTH: [Self; 2] = [Self::Read, Self::Write];
+}
+
+/// How often each thread could have acquired the lock, on average, in a wait that is
+/// starved. In order of arrival each could once.
+pub const STARVED: u64 = 10;
+
+/// Returns the least length of a wait that is starved, where `threads` threads made
+/// `acquisitions` in `time`, in the unit of `time`.
+#[must_use]
+pub fn starving(threads: usize, acquisitions: u64, time: u64) -> u64 {
+    let in_a_wait = u128::from(STARVED) * threads as u128;
+    let least = in_a_wait * u128::from(time) / u128::from(acquisitions.max(1));
+    u64::try_from(least).unwrap_or(u64::MAX).max(1)
+}
+
 /// One turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -34,6 +61,13 @@ impl Turn {
             outside: u32::try_from(outside).unwrap_or(u32::MAX),
             ..Self::default()
         }
+    }
+
+    /// What its locks are acquired for.
+    #[must_use]
+    #[inline(always)]
+    pub fn purpose(&self) -> Use {
+        if self.reads { Use::Read } else { Use::Write }
     }
 
     /// The lock within the first one, if there is one.

@@ -107,3 +107,28 @@ fn readers_of_an_own_lock_overlap_in_the_simulator() {
     assert!(all > 5.0 * none, "{all} with readers, {none} with writers");
     assert!(none < most && most < all, "{none} {most} {all}");
 }
+
+/// Readers that come in a stream starve the writer of a lock that lets them by, and
+/// not that of its repaired form: the waits of writers show it, those of readers do not.
+#[test]
+fn a_stream_of_readers_is_seen_in_the_waits_of_writers() {
+    let of = |file: &str| {
+        let mut scenario = scenario("xeon-8380-2s", "rwlock", 8);
+        scenario.workload = Workload::Mixed(Mixed {
+            critical: 4,
+            non_critical: 4,
+            locks: 1,
+            mix: Mix {
+                reads: 90,
+                ..Mix::default()
+            },
+        });
+        let outcome = twin(file, &[]).simulate(&scenario).unwrap().outcome;
+        outcome.by_use.expect("some read, and some write")
+    };
+    let [broken, fixed] = ["others/netdata_rw.c", "others/netdata_fixed.c"].map(of);
+    let [worse, better] = [broken, fixed].map(|waits| waits.writers.latency.p999);
+    assert!(worse > 2.0 * better, "{broken:?} {fixed:?}");
+    assert!(broken.writers.latency.p999 > 2.0 * broken.readers.latency.p999);
+    assert!(broken.writers.starved > 0.005 && fixed.writers.starved < 0.001);
+}

@@ -9,7 +9,10 @@ use self::advice::{Regime, choose, range};
 use super::inputs::{Report, Words};
 use super::{caveats, design, placement};
 use crate::experiment::{AT_ONCE, Provenance};
-use crate::matrix::{EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS};
+use crate::matrix::{
+    EQUAL_SHARE, JAIN, JAIN_1MS, LATENCY_P99, LATENCY_P999, OPS, READ_P50, READ_P99, READ_P999,
+    READ_STARVED, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED,
+};
 use crate::ranking::{Point, Ranked, Ranking};
 use locklab_document::number::{self, label};
 use locklab_document::{
@@ -70,6 +73,7 @@ pub(super) fn document(report: &Report) -> Document {
     shares(report, ranking, &mut document);
     for point in &ranking.points {
         bars(report, ranking, point, &mut document);
+        by_use(report, ranking, point, &mut document);
     }
     document.push(Section::new("Caveats").items(caveats));
     document.push(
@@ -152,6 +156,8 @@ fn best_for(ranking: &Ranking, words: &Words) -> Table {
     );
     row("p99 of the wait, ns", &several, LATENCY_P99, &|_| true);
     row("p99.9 of the wait, ns", &several, LATENCY_P999, &|_| true);
+    row("readers' p99.9, ns", &several, READ_P999, &|_| true);
+    row("writers' p99.9, ns", &several, WRITE_P999, &|_| true);
     row("fair within 1 ms (Jain)", &several, JAIN_1MS, &|_| true);
     row("fair over a run (Jain)", &several, JAIN, &|_| true);
     row(words.lean[0], &all, OPS, &|i| subjects[i].is_lean());
@@ -354,6 +360,48 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
         Section::minor(format!("At {}", place(report, ranking, point)))
             .preformatted(lines.join("\n"))
             .only(Medium::Text),
+    );
+}
+
+/// The waits of readers and of writers of every lock, where there are both.
+fn by_use(report: &Report, ranking: &Ranking, point: &Point, document: &mut Document) {
+    let titles = ["p50", "p99", "p99.9", "starved"];
+    let of = [
+        ("readers", [READ_P50, READ_P99, READ_P999, READ_STARVED]),
+        ("writers", [WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED]),
+    ];
+    let Some(shortest) = point.metric(WRITE_P999) else {
+        return;
+    };
+    let row = |lock: usize| {
+        let mut row = vec![ranking.question.subjects[lock].name.clone()];
+        for metric in of.iter().flat_map(|(_, metrics)| metrics) {
+            let figure = point.metric(metric).and_then(|m| m.figures[lock]);
+            let format = match *metric {
+                READ_STARVED | WRITE_STARVED => number::share,
+                _ => number::short,
+            };
+            row.push(number::or_dash(figure.map(|f| f.value), format));
+        }
+        row
+    };
+    let columns = |_| titles.map(|title| Column::new(title, 7)).into();
+    let mut groups = vec![ColumnGroup::new("", vec![Column::new("", 20)])];
+    groups.extend(of.map(|(who, metrics)| ColumnGroup::new(who, columns(metrics))));
+    let table = Table {
+        groups,
+        rows: shortest.order().into_iter().map(row).collect(),
+    };
+    document.push(
+        Section::minor(format!(
+            "Waits of readers and of writers at {}, in ns",
+            place(report, ranking, point)
+        ))
+        .note(
+            "starved: the part of the acquisitions that waited for as long as ten acquisitions by \
+             every thread take. The shortest p99.9 of writers is first.",
+        )
+        .with(Part::Table(table)),
     );
 }
 

@@ -13,6 +13,7 @@ use locklab_lab::experiment::{
 use locklab_lab::matrix::metrics;
 use locklab_lab::report::{Context, Words};
 use locklab_lab::verdicts::{Verdicts, judge};
+use locklab_workload::Waits;
 use serde_json::json;
 
 /// Numbers from -1 to 1 (xorshift).
@@ -55,7 +56,7 @@ pub(crate) fn matrix(
                 let streak = if critical == 0 { 2.5 } else { 1.02 };
                 let mut cell = Cell::new(
                     Key::point(threads, critical, non_critical),
-                    metrics(threads, false, Source::Instrument),
+                    metrics(threads, Waits::None, Source::Instrument),
                 );
                 cell.oversubscribed = threads > 16;
                 cell.bias_band = Some(0.002);
@@ -188,7 +189,7 @@ pub(crate) fn troubled() -> Experiment {
     first.pairs[4].experiment.invalid = Some(Invalid::Disturbed("the machine slept".into()));
     // In the second the experiment keeps the lock to itself.
     let second = &mut experiment.cells[1];
-    second.metrics = metrics(2, true, Source::Instrument);
+    second.metrics = metrics(2, Waits::All, Source::Instrument);
     for pair in &mut second.pairs {
         for (sample, latencies, times) in [
             (&mut pair.baseline, [80.0, 410.0, 2_300.0, 81_000.0], 1.0),

@@ -69,7 +69,7 @@ impl Block {
             }
         }
         if let Some(latencies) = latencies {
-            let own = worker * self.request.codes.len() * 2 * LATENCIES;
+            let own = worker * self.request.codes.len() * self.request.histograms() * 2 * LATENCIES;
             // SAFETY: this worker's own part, of this size.
             unsafe { latencies.save(self.latencies.add(own)) };
         }

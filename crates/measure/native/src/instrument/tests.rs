@@ -5,7 +5,10 @@ use super::*;
 use crate::spec::Spec;
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
-use locklab_lab::matrix::{LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS};
+use locklab_lab::matrix::{
+    LATENCY_MAX, LATENCY_P50, LATENCY_P99, OPS, READ_P50, READ_P999, READ_STARVED, WRITE_P50,
+    WRITE_P999, WRITE_STARVED,
+};
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_workload::{Cells, Choice, Distribution, Mix, Unit};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -130,6 +133,38 @@ fn latency_and_fstat_are_measured() {
         .unwrap();
     let of = |name: &str| sample.values[name];
     assert!(of(LATENCY_P50) <= of(LATENCY_P99) && of(LATENCY_P99) <= of(LATENCY_MAX));
+}
+
+#[test]
+fn waits_of_readers_and_of_writers_are_apart_where_there_are_both() {
+    let code = crate::subject::code("phase-fair").unwrap();
+    let sample = |reads| {
+        let spec = Spec {
+            cells: Cells {
+                mix: Mix {
+                    reads,
+                    ..Mix::default()
+                },
+                latency: true,
+                ..short(2).cells
+            },
+            ..short(2)
+        };
+        // Tried again where a loaded machine voids the block.
+        let mut samples = (0..20).map(|_| block_of([code, code], spec.clone(), false).unwrap());
+        samples
+            .find(|samples| samples[0].invalid.is_none())
+            .map(|[sample, _]| sample.values)
+            .unwrap()
+    };
+    let of = sample(50);
+    assert!(of[READ_P50] <= of[READ_P999] && of[WRITE_P50] <= of[WRITE_P999]);
+    assert!(of[READ_P999].max(of[WRITE_P999]) <= of[LATENCY_MAX]);
+    for name in [READ_STARVED, WRITE_STARVED] {
+        assert!((0.0..=1.0).contains(&of[name]), "{name}: {}", of[name]);
+    }
+    let alone = sample(0);
+    assert!(alone.contains_key(LATENCY_P50) && !alone.contains_key(WRITE_P50));
 }
 
 #[test]

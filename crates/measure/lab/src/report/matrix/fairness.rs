@@ -13,6 +13,7 @@ use locklab_document::mark;
 use locklab_document::number::{self, label};
 use locklab_document::{Column, ColumnGroup, Document, Medium, Part, Section, Table};
 use locklab_judge::Verdict;
+use locklab_workload::Use;
 
 /// Beyond this many cells the text has one row per number of threads; HTML and
 /// JSON have them all.
@@ -24,7 +25,7 @@ fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
     let in_text = METRICS.iter().filter_map(|kind| match kind.text {
         InText::Median(title, width) => Some((kind, title, width, false)),
         InText::Worst(title, width) => Some((kind, title, width, true)),
-        InText::No | InText::Latency(_) => None,
+        InText::No | InText::Latency(_) | InText::ByUse(..) => None,
     });
     // What moves the lock, then who got it.
     let mut all: Vec<_> = in_text.collect();
@@ -193,42 +194,105 @@ fn row(threads: u64, critical: Option<u64>, cells: &[&JudgedCell]) -> Vec<String
     row
 }
 
+/// A table of latency: who waited, and the metrics of its columns with their titles.
+type Waited = (&'static str, Vec<(&'static str, &'static MetricKind)>);
+
 fn latency(report: &Report, document: &mut Document) {
-    let percentiles = METRICS.iter().filter_map(|kind| match kind.text {
-        InText::Latency(title) => Some((title, kind.name)),
-        _ => None,
-    });
-    let percentiles: Vec<(&str, &str)> = percentiles.collect();
+    let of = |shown: fn(InText) -> Option<&'static str>| -> Vec<_> {
+        let kinds = METRICS.iter();
+        kinds
+            .filter_map(|kind| Some((shown(kind.text)?, kind)))
+            .collect()
+    };
+    let all: Vec<Waited> = vec![(
+        "",
+        of(|text| match text {
+            InText::Latency(title) => Some(title),
+            _ => None,
+        }),
+    )];
+    let note = "Each quantile is judged over the blocks, as a rate is; like handoffs it explains \
+                and does not decide (Benjamini-Hochberg at 5 % over all of these).";
+    latency_table(
+        report,
+        document,
+        "Acquisition latency in ns, over the runs",
+        note,
+        &all,
+    );
+    let apart: Vec<Waited> = vec![
+        (
+            "readers",
+            of(|text| match text {
+                InText::ByUse(Use::Read, title) => Some(title),
+                _ => None,
+            }),
+        ),
+        (
+            "writers",
+            of(|text| match text {
+                InText::ByUse(Use::Write, title) => Some(title),
+                _ => None,
+            }),
+        ),
+    ];
+    let note = "starved: the part of the acquisitions that waited for as long as ten acquisitions \
+                by every thread take.";
+    latency_table(
+        report,
+        document,
+        "Latency of readers and of writers in ns",
+        note,
+        &apart,
+    );
+}
+
+fn latency_table(
+    report: &Report,
+    document: &mut Document,
+    title: &str,
+    note: &str,
+    waited: &[Waited],
+) {
     let mut rows = Vec::new();
-    for cell in report.measured() {
+    for (cell, (who, percentiles)) in report
+        .measured()
+        .flat_map(|cell| waited.iter().map(move |waited| (cell, waited)))
+    {
+        let lead = |name: &str| match (*who, name) {
+            ("", name) => name.to_owned(),
+            (_, "exp / base") => name.to_owned(),
+            (who, "baseline") => format!("{who} base"),
+            (who, _) => format!("{who} exp"),
+        };
         for (name, side) in [
             ("baseline", &cell.baseline),
             ("experiment", &cell.experiment),
         ] {
-            if percentiles.iter().all(|(_, m)| side.get(m).is_none()) {
+            if percentiles.iter().all(|(_, m)| side.get(m.name).is_none()) {
                 continue;
             }
             let mut row = ["threads", "critical", "non_critical"]
                 .map(|axis| label(on(report, cell, axis)))
                 .to_vec();
-            row.push(name.into());
-            row.extend(
-                percentiles
-                    .iter()
-                    .map(|(_, metric)| number::or_dash(side.get(metric), number::short)),
-            );
+            row.push(lead(name));
+            let figures = percentiles.iter();
+            row.extend(figures.map(|(_, m)| number::or_dash(side.get(m.name), m.format)));
             rows.push(row);
         }
-        let judged = |(_, metric): &(&str, &str)| {
-            let Some(judged) = cell.metric(metric) else {
+        let judged = |(_, metric): &(&str, &MetricKind)| {
+            let Some(judged) = cell.metric(metric.name) else {
                 return String::new();
             };
             let ratio = judged.estimate.map(|e| number::ratio(e.ratio().value));
             format!("{}{}", ratio.unwrap_or_default(), mark(&judged.verdict))
         };
-        if percentiles.iter().any(|(_, m)| cell.metric(m).is_some()) {
+        if percentiles
+            .iter()
+            .any(|(_, m)| cell.metric(m.name).is_some())
+        {
             let mut row = vec![String::new(); 3];
-            row.push("exp / base".into());
+            row.push(lead("exp / base"));
             row.extend(percentiles.iter().map(judged));
             rows.push(row);
         }
@@ -240,19 +304,20 @@ fn latency(report: &Report, document: &mut Document) {
         Column::new("threads", 7),
         Column::new("critical", 8),
         Column::new("non-crit.", 9),
-        Column::new("", 11),
     ];
-    columns.extend(percentiles.iter().map(|(title, _)| Column::new(*title, 7)));
+    columns.push(Column::new("", if waited.len() > 1 { 12 } else { 11 }));
+    let titles = waited
+        .iter()
+        .take(1)
+        .flat_map(|(_, percentiles)| percentiles);
+    columns.extend(titles.map(|(title, _)| Column::new(*title, 7)));
     let table = Table {
         groups: vec![ColumnGroup::new("", columns)],
         rows,
     };
     document.push(
-        Section::new("Acquisition latency in ns, over the runs")
-            .note(
-                "Each quantile is judged over the blocks, as a rate is; like handoffs it explains \
-                 and does not decide (Benjamini-Hochberg at 5 % over all of these).",
-            )
+        Section::new(title)
+            .note(note)
             .with(Part::Table(table))
             .only(Medium::Text),
     );
