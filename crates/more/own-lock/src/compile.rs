@@ -356,7 +356,8 @@ impl Compiler {
             "-I".to_owned(),
             self.headers.display().to_string(),
             "-include".to_owned(),
-            "locklab_lock.h".to_owned(),
+            // Its path: by its name, one that lies in the current folder would be found.
+            self.headers.join("locklab_lock.h").display().to_string(),
         ];
         arguments.extend(unit.flags.iter().cloned());
         arguments.extend([mode.to_owned(), "-o".to_owned()]);
@@ -398,5 +399,32 @@ impl Compiler {
             unit.name,
             self.program
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_that_lies_in_the_current_folder_is_not_taken() {
+        let folder = folder_with_headers().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let file = elsewhere.path().join("lock.c");
+        let stale = elsewhere.path().join("locklab_lock.h");
+        std::fs::write(&file, "lab_no_context context;\n").unwrap();
+        std::fs::write(stale, "#error stale\n").unwrap();
+        let unit = Unit {
+            file: file.clone(),
+            name: "lock.c".into(),
+            flags: Vec::new(),
+        };
+        let compiler = Compiler::of(&file, folder.path());
+        let compiled = Command::new(&compiler.program)
+            .args(compiler.on(&unit, "-c", &elsewhere.path().join("lock.o")))
+            .current_dir(elsewhere.path())
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", stderr_of(&compiled));
     }
 }

@@ -11,7 +11,8 @@ use locklab_verify::{Limits, Outcome, check};
 /// is weakened there, its verdict; our file and flag. *bounded*: no violation within a
 /// bound on loops; *doubted*: it fails, and the suite is not sure of that.
 ///
-/// Our futex orders nothing, so the mutexes are as weak as with a weakened one already.
+/// ARM8 has address dependencies: `+` behind a file takes them for orders, as --dependencies
+/// does, and ours is then said to hang on them. Our futex orders nothing, so the mutexes are as weak as with a weakened one already.
 const PUBLISHED: &str = "\
 Dat3M C11  ttas         -             bounded ttas.c         -
 Dat3M C11  ttas         acq2rx        fails   ttas.c         -DACQ2RX
@@ -34,6 +35,20 @@ Dat3M C11  mutex_musl   rel2rx_futex  bounded mutex_musl.c   -
 Dat3M C11  mutex_musl   rel2rx_unlock fails   mutex_musl.c   -DREL2RX
 Dat3M C11  clh_mutex    -             bounded clh_mutex.c    -
 Dat3M C11  clh_mutex    acq2rx        fails   clh_mutex.c    -DACQ2RX
+Dat3M C11  ticket_awnsb_mutex -       holds   ticket_awnsb.c -
+Dat3M C11  ticket_awnsb_mutex acq2rx  fails   ticket_awnsb.c -DACQ2RX
+Dat3M IMM  ticket_awnsb_mutex -       holds   ticket_awnsb.c -
+Dat3M IMM  ticket_awnsb_mutex acq2rx  fails   ticket_awnsb.c -DACQ2RX
+Dat3M ARM8 cna          -             holds   cna.c          -
+Dat3M ARM8 cna          rel2rx_unlock1 fails  cna.c          -DGRANT1=memory_order_relaxed
+Dat3M ARM8 cna          rel2rx_unlock2 fails  cna.c          -DGRANT2=memory_order_relaxed
+Dat3M ARM8 cna          rel2rx_unlock3 fails  cna.c          -DGRANT3=memory_order_relaxed
+Dat3M ARM8 cna          rel2rx_unlock4 fails  cna.c          -DGRANT4=memory_order_relaxed
+Dat3M ARM8 cna          rel2rx_lock   holds   cna.c+         -DLINK=memory_order_relaxed
+Dat3M ARM8 cna          acq2rx_lock   fails   cna.c          -DWAIT=memory_order_relaxed
+Dat3M ARM8 cna          acq2rx_unlock holds   cna.c+         -DNEXT=memory_order_relaxed
+Dat3M ARM8 cna          acq2rx_succ1  holds   cna.c+         -DFOUND1=memory_order_relaxed
+Dat3M ARM8 cna          acq2rx_succ2  holds   cna.c+         -DFOUND2=memory_order_relaxed
 Dat3M C11  linuxrwlock  -             doubted linuxrwlock.c  -
 Dat3M IMM  linuxrwlock  -             bounded linuxrwlock.c  -
 Dat3M IMM  linuxrwlock  acq2rx        fails   linuxrwlock.c  -DACQ2RX
@@ -43,6 +58,8 @@ GenMC RC11 mcs_spinlock -             holds   mcs_spinlock.c -
 GenMC RC11 mutex        -             holds   mutex.c        -
 GenMC RC11 mutex_musl   -             holds   mutex_musl.c   -
 GenMC RC11 twalock      -             holds   twalock.c      -
+GenMC RC11 qspinlock    -             holds   ../qspinlock.c -
+GenMC RC11 szymanski    -             holds   szymanski.c    -
 GenMC RC11 dekker       rlx           fails   dekker.c       -DACQ2RX
 ";
 
@@ -55,12 +72,19 @@ struct Verdict {
 
 /// What the checker says of a file: the first promise that fails, if one does.
 fn verdict(file: &str, flag: &str) -> Verdict {
+    let (file, depends) = match file.strip_suffix('+') {
+        Some(file) => (file, true),
+        None => (file, false),
+    };
     let path = format!("{}/tests/c/peers/{file}", env!("CARGO_MANIFEST_DIR"));
     let flags: Vec<String> = match flag {
         "-" => Vec::new(),
         flag => vec![flag.to_owned()],
     };
-    let lock = OwnLock::named(&path, &flags).unwrap().unwrap();
+    let mut lock = OwnLock::named(&path, &flags).unwrap().unwrap();
+    if depends {
+        lock = lock.with_dependencies();
+    }
     let limits = Limits {
         executions: 300,
         ..Limits::default()
@@ -79,7 +103,12 @@ fn verdict(file: &str, flag: &str) -> Verdict {
     }
     let said = match cut {
         0 => "holds".to_owned(),
+        1 => "holds but for 1 promise cut at 300 executions".to_owned(),
         cut => format!("holds but for {cut} promises cut at 300 executions"),
+    };
+    let said = match depends {
+        true => format!("{said}, with dependencies"),
+        false => said,
     };
     Verdict { fails: false, said }
 }

@@ -73,6 +73,11 @@ struct Record {
     /// What a drawn execution draws from, and its number.
     random: Random,
     execution: Cell<u64>,
+    /// Whether executions are drawn, not explored.
+    drawn: Cell<bool>,
+    /// Of a schedule that is drawn: a thread stops before one in so many of its
+    /// accesses; 0: before none.
+    stops: Cell<usize>,
     /// Whether an execution is under way: before it begins, what the last
     /// one left behind is dropped.
     running: Cell<bool>,
@@ -198,6 +203,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
         r.weak.forget();
+        r.drawn.set(false);
     });
 }
 
@@ -233,7 +239,15 @@ pub(crate) fn virtualized() -> bool {
 
 /// The next execution, if executions are drawn, is that of this number.
 pub(crate) fn draw_execution(number: u64) {
-    RECORD.with(|r| r.execution.set(number));
+    RECORD.with(|r| {
+        r.drawn.set(true);
+        r.execution.set(number);
+    });
+}
+
+/// Whether executions are drawn.
+fn is_drawn() -> bool {
+    RECORD.with(|r| r.drawn.get())
 }
 
 /// A number below `bound`, drawn.
@@ -311,6 +325,7 @@ pub(crate) fn begin() {
             r.moves[cpu].set(0);
             r.wait_rule[cpu].set(WaitRule::Free);
         }
+        r.stops.set(0);
         r.sleeping.borrow_mut().clear();
         r.known.borrow_mut().clear();
         r.pruned.set(false);
@@ -355,12 +370,28 @@ pub(crate) fn end() {
 
 /// Sets a model up in one order of many, without exploring the others.
 pub(crate) fn set_up(body: impl FnOnce()) {
+    if is_quiet() {
+        // Within a schedule that is drawn: in one order all the same.
+        let stops = RECORD.with(|r| r.stops.replace(0));
+        body();
+        return RECORD.with(|r| r.stops.set(stops));
+    }
     stretch_ends();
     loom::stop_exploring();
     RECORD.with(|r| r.quiet.set(true));
     body();
     RECORD.with(|r| r.quiet.set(false));
     loom::explore();
+}
+
+/// Runs a model in one schedule that is drawn and fair: who is stopped has its turn again
+/// when every other has had one.
+pub(crate) fn in_a_drawn_schedule(model: impl FnOnce()) {
+    set_up(|| {
+        RECORD.with(|r| r.stops.set([2, 4, 8, 16][r.random.below(4)]));
+        model();
+        RECORD.with(|r| r.stops.set(0));
+    });
 }
 
 /// Makes something out of memory that contains anything.
@@ -412,6 +443,10 @@ pub(crate) fn access(here: Place) {
     let each = RECORD.with(|r| r.at_each_access[cpu()].borrow().clone());
     if let Some(each) = each {
         each();
+    }
+    let stops = RECORD.with(|r| r.stops.get());
+    if stops > 0 && chance(stops) {
+        (0..=below(2)).for_each(|_| loom::thread::yield_now());
     }
     let handler = RECORD.with(|r| {
         let handler = r.at_any_access[cpu()].borrow_mut();
@@ -519,6 +554,9 @@ fn choose() -> Option<bool> {
             return None;
         }
         r.chosen[cpu].set(chosen + 1);
+        if r.drawn.get() {
+            return Some(r.random.chance(2));
+        }
         // SAFETY: the choices stay until the next execution begins; no borrow
         // is held while another coroutine runs.
         let choice: &loom::sync::atomic::AtomicU32 =
@@ -636,9 +674,8 @@ fn note(entry: &Entry) {
                 ..
             } = *entry;
             let read = (cpu, line, column, operation, word, old, new);
-            // What a lock of the catalogue reads beside words, as the clock, may change.
-            let of_own = r.setting.get().reads_conflict;
-            if changes || !of_own || r.known.borrow_mut().insert(read) {
+            let of_words = r.setting.get().reads_words_only;
+            if changes || !of_words || r.known.borrow_mut().insert(read) {
                 for reads in &r.fruitless_reads {
                     reads.set(reads.get().map(|_| 0));
                 }
@@ -831,27 +868,24 @@ pub fn stretch_ends() {
 }
 
 /// Whether the compare-and-swap that this thread is about to make fails although it
-/// would succeed: both are explored.
+/// would succeed: both are explored, or one is drawn.
 pub(crate) fn fails_without_cause() -> bool {
-    if setting().drawn.is_some() {
-        let fails = RECORD.with(|r| r.weak.may_fail(cpu())) && chance(4);
-        if fails {
-            RECORD.with(|r| r.weak.has_failed(cpu()));
-        }
-        return fails;
-    }
-    if RECORD.with(|r| r.quiet.get()) {
+    let drawn = is_drawn();
+    if !drawn && RECORD.with(|r| r.quiet.get()) {
         return false;
     }
-    if !RECORD.with(|r| r.weak.ask()) {
+    if !drawn && !RECORD.with(|r| r.weak.ask()) {
         begin_again();
     }
     let Some(choice) = RECORD.with(|r| r.weak.next(cpu())) else {
         return false;
     };
-    // SAFETY: the choices stay until the next execution begins; no borrow is held while
-    // another coroutine runs.
-    let fails = unsafe { &*choice }.load(Ordering::Relaxed) != 0;
+    let fails = match drawn {
+        true => chance(4),
+        // SAFETY: the choices stay until the next execution begins; no borrow is held
+        // while another coroutine runs.
+        false => unsafe { &*RECORD.with(|r| r.weak.word(choice)) }.load(Ordering::Relaxed) != 0,
+    };
     if fails {
         RECORD.with(|r| r.weak.has_failed(cpu()));
     }
@@ -953,7 +987,7 @@ pub(crate) fn let_time_pass() {
 
 /// Whether a sleep ends at once for no reason; both are explored.
 pub(crate) fn spurious() -> bool {
-    if setting().drawn.is_some() {
+    if is_drawn() {
         return chance(3);
     }
     choose().unwrap_or(false)

@@ -105,6 +105,47 @@ pub struct Explored {
     pub took: Duration,
     /// Of one that was cut, what was left out, a sentence each.
     pub left_out: Vec<String>,
+    /// Of one that was cut, how many schedules of it were drawn beyond what was explored.
+    pub schedules: u64,
+    /// In how many of its executions two reads of a word came in either order.
+    pub reads: Reads,
+}
+
+/// How far the order of two reads of a word was explored, which matters where one of the
+/// readers writes it afterwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reads {
+    /// Either order, in all that was explored.
+    Either,
+    /// Either order, in a second exploration of so many executions.
+    Within {
+        /// Its bound on preemptions; `None`: any number.
+        preemptions: Option<usize>,
+        /// How many executions it had.
+        executions: u64,
+    },
+    /// One order only.
+    #[default]
+    One,
+}
+
+impl Reads {
+    /// Returns whether either order was explored within this bound on preemptions.
+    #[must_use]
+    pub fn reach(self, bound: Option<usize>) -> bool {
+        match (self, bound) {
+            (Self::Either, _)
+            | (
+                Self::Within {
+                    preemptions: None, ..
+                },
+                _,
+            ) => true,
+            (Self::Within { preemptions, .. }, bound) => bound.is_some() && preemptions >= bound,
+            (Self::One, _) => false,
+        }
+    }
 }
 
 impl Explored {
@@ -116,6 +157,8 @@ impl Explored {
             executions,
             took: Duration::ZERO,
             left_out: Vec::new(),
+            schedules: 0,
+            reads: Reads::One,
         }
     }
 }
@@ -192,6 +235,100 @@ const ROUND_SHARE: u64 = 2;
 /// The steps of a lock that is not of the catalogue, for each of the executions allowed:
 /// its author waits for the result.
 const OWN_STEPS: u64 = 150;
+
+/// The part of the executions allowed that goes to each bound of a second exploration, in
+/// which reads come in either order: it may not take longer than the first.
+const READS_SHARE: u64 = 4;
+
+/// Explores a model with reads in either order ([`Setting::reads_conflict`]), up to the
+/// bound of a first exploration, as far as so few executions reach.
+///
+/// [`Setting::reads_conflict`]: execution::Setting
+fn explore_reads(property: &Property, first: &Explored, limits: Limits) -> Result<Reads, Explored> {
+    let mut property = property
+        .clone()
+        .with(|setting| setting.reads_conflict = true);
+    // The first exploration had one.
+    property.needs_witness = false;
+    let limits = Limits {
+        executions: limits.executions / READS_SHARE,
+        ..limits
+    };
+    let mut reached = Reads::One;
+    let bounds = [None].into_iter().chain((1..).map(Some));
+    for bound in bounds {
+        let explored = explore_within(&property, bound, pruning(bound), limits);
+        match explored.outcome {
+            Outcome::Fails(_) => return Err(explored),
+            Outcome::Holds => {
+                reached = Reads::Within {
+                    preemptions: bound,
+                    executions: explored.executions,
+                };
+            }
+            Outcome::Cut if bound.is_some() => break,
+            Outcome::Cut => {}
+        }
+        if reached.reach(first.preemptions) {
+            break;
+        }
+    }
+    Ok(reached)
+}
+
+/// One schedule is drawn for so many of the executions allowed, where some were left out.
+const DRAWN_SHARE: u64 = 16;
+
+/// What such an execution is called.
+const SCHEDULE: &str = "random schedule";
+
+/// The most of those.
+const MOST_DRAWN: u64 = 10_000;
+
+/// Explores the model of a property, then with reads in either order if they were not, and
+/// where executions were left out, runs random fair schedules of it: one of those may break
+/// the promise after a round that no exploration comes to.
+pub(crate) fn explore_fully(property: &Property, limits: Limits) -> Explored {
+    let start = Instant::now();
+    let mut explored = explore(property, limits);
+    if property.drawn.is_some() || matches!(explored.outcome, Outcome::Fails(_)) {
+        return explored;
+    }
+    explored.reads = match property.setting.reads_conflict {
+        true => Reads::Either,
+        false => match explore_reads(property, &explored, limits) {
+            Ok(reads) => reads,
+            Err(fails) => return fails,
+        },
+    };
+    explored.took = start.elapsed();
+    // An interrupt comes before an access by its number, which another schedule has not.
+    if explored.outcome != Outcome::Cut || property.setting.interrupts {
+        return explored;
+    }
+    let model = property.model.clone();
+    let schedules = Property {
+        drawn: Some((limits.executions / DRAWN_SHARE).min(MOST_DRAWN)),
+        needs_witness: false,
+        model: Arc::new(move || execution::in_a_drawn_schedule(|| model())),
+        ..property.clone()
+    };
+    let limits = Limits {
+        duration: limits.duration.saturating_sub(explored.took),
+        ..limits
+    };
+    let drawn = explore_drawn(&schedules, limits, SCHEDULE);
+    let outcome = match drawn.outcome {
+        fails @ Outcome::Fails(_) => fails,
+        _ => Outcome::Cut,
+    };
+    Explored {
+        outcome,
+        schedules: drawn.executions,
+        took: explored.took + drawn.took,
+        ..explored
+    }
+}
 
 /// Explores the model of a property, as far as the limits allow. Where that leaves out
 /// rounds of a loop that is no wait, follows those too: first with nobody in between,
@@ -271,6 +408,8 @@ impl Explored {
             executions: self.executions + other.executions,
             took: self.took + other.took,
             left_out: [self.left_out, other.left_out].concat(),
+            schedules: 0,
+            reads: Reads::One,
         }
     }
 }
@@ -289,7 +428,7 @@ fn rounds_left_out(beyond: &Beyond, rounds: u32) -> Vec<String> {
 /// The same, with loops followed as far as is set.
 fn explore_bounds(property: &Property, limits: Limits) -> Explored {
     if property.drawn.is_some() {
-        let drawn = explore_drawn(property, limits);
+        let drawn = explore_drawn(property, limits, "program");
         // As many as are allowed: there is no end that they could come to.
         let outcome = match drawn.outcome {
             Outcome::Cut => Outcome::Holds,
@@ -384,7 +523,7 @@ pub(crate) fn explore_within(
     limits: Limits,
 ) -> Explored {
     if property.drawn.is_some() {
-        return explore_drawn(property, limits);
+        return explore_drawn(property, limits, "program");
     }
     if !property.setting.interrupts {
         return explore_once(property, preemptions, prune_after, limits);
@@ -418,12 +557,14 @@ pub(crate) fn explore_within(
         executions,
         took: start.elapsed(),
         left_out,
+        schedules: 0,
+        reads: Reads::One,
     }
 }
 
 /// Runs the programs of a property that draws them, each in the one order that it draws
 /// too.
-fn explore_drawn(property: &Property, limits: Limits) -> Explored {
+fn explore_drawn(property: &Property, limits: Limits, what: &str) -> Explored {
     execution::configure(None, property.setting);
     let start = Instant::now();
     let all = property.drawn.unwrap_or(0);
@@ -445,9 +586,15 @@ fn explore_drawn(property: &Property, limits: Limits) -> Explored {
             ..limits
         };
         executions += 1;
-        if let Outcome::Fails(Failure { message, trace }) = run_once(property, None, one).outcome {
+        let failed = run_once(property, None, one).outcome;
+        if let Outcome::Fails(Failure { message, trace }) = failed {
+            if what == SCHEDULE && message.starts_with(NO_PROGRESS) {
+                // It is not known to have no end: the others may not have had their turn.
+                executions -= 1;
+                continue;
+            }
             outcome = Outcome::Fails(Failure {
-                message: format!("{message} (program {program})"),
+                message: format!("{message} ({what} {program})"),
                 trace,
             });
             break;
@@ -459,6 +606,8 @@ fn explore_drawn(property: &Property, limits: Limits) -> Explored {
         executions,
         took: start.elapsed(),
         left_out: Vec::new(),
+        schedules: 0,
+        reads: Reads::One,
     }
 }
 
@@ -552,6 +701,8 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
         executions,
         took: start.elapsed(),
         left_out,
+        schedules: 0,
+        reads: Reads::One,
     }
 }
 

@@ -55,7 +55,7 @@ pub use execution::{
     MAX_THREADS, Onward, Rounding, asks_for_number, begin_again, may_end_otherwise,
     owns_static_data, round_ends, stretch_ends,
 };
-pub use explore::{Explored, Failure, Limits, Outcome};
+pub use explore::{Explored, Failure, Limits, Outcome, Reads};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
 pub use litmus::{litmus, outcomes};

@@ -60,7 +60,10 @@ pub fn litmus(program: &Arc<dyn Subject>, threads: usize) -> Property {
         // SAFETY: made above; the other threads have ended.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(program).cast_mut()) });
     })
-    .with(|setting| setting.reads_conflict = true)
+    .with(|setting| {
+        setting.reads_conflict = true;
+        setting.reads_words_only = true;
+    })
 }
 
 /// Explores such a model, and returns what [`Instance::outcome`] was at the end of its

@@ -1,6 +1,7 @@
 //! What a verification finds, in the form in which it is printed.
 
 use crate::coverage::Covered;
+use crate::explore::Reads;
 use crate::trace::Step;
 use serde::Serialize;
 
@@ -49,6 +50,11 @@ pub struct PropertyResult {
     pub outcome: Verdict,
     /// Of one that was cut, what was left out, a sentence each.
     pub left_out: Vec<String>,
+    /// Of one that was cut, how many random fair schedules were run beyond what was
+    /// explored.
+    pub schedules: u64,
+    /// How far the order of two reads of a word was explored.
+    pub reads: Reads,
     /// How it fails, as a sentence; `None` if it holds.
     pub failure: Option<String>,
     /// The steps of the failing execution.

@@ -2,7 +2,9 @@
 //! of its own.
 
 use crate::coverage::{self, Coverage};
-use crate::explore::{Explored, Failure, Limits, Outcome, explore, explore_within, pruning};
+use crate::explore::{
+    Explored, Failure, Limits, Outcome, explore, explore_fully, explore_within, pruning,
+};
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
 use crate::journal::{Journal, Place};
@@ -48,7 +50,7 @@ fn explored_apart(
 /// Checks one property of a lock, with one operation changed if so asked.
 pub fn check(property: &Property, limits: Limits, mutation: Option<Mutation>) -> Explored {
     let work = || {
-        let explored = mutation::with(mutation, || explore(property, limits));
+        let explored = mutation::with(mutation, || explore_fully(property, limits));
         (explored, Passed::default())
     };
     explored_apart(None, work).0
@@ -85,7 +87,7 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
     explored_apart(None, || {
         mutation::start_recording();
         coverage::start();
-        let explored = explore(property, limits);
+        let explored = explore_fully(property, limits);
         let coverage = coverage::stop();
         let mut mutants = mutation::stop_recording();
         let places = mutants.iter().map(|mutant| mutant.place).collect();

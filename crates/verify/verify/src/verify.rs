@@ -3,7 +3,7 @@
 
 use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
-use crate::explore::{Explored, Failure, Outcome};
+use crate::explore::{Explored, Failure, Outcome, Reads};
 use crate::mutants::{switched, try_mutants};
 use crate::options::{Options, in_parallel};
 use crate::property::Property;
@@ -196,6 +196,8 @@ fn draw(name: &str, options: Options) -> PropertyResult {
             Verdict::Passes
         },
         left_out: Vec::new(),
+        schedules: 0,
+        reads: Reads::One,
         failure,
         trace: trace.unwrap_or_default(),
     }
@@ -223,6 +225,8 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
         seconds: explored.took.as_secs_f64(),
         outcome,
         left_out: explored.left_out,
+        schedules: explored.schedules,
+        reads: explored.reads,
         failure,
         trace: trace.unwrap_or_default(),
     }

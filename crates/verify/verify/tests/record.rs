@@ -4,7 +4,7 @@
 use locklab_verify::record::{HEADER, Record, lines, read, recorded};
 use locklab_verify::{
     Change, Checker, Count, Covered, LockResult, MutantKind, Mutation, Part, Place, PropertyResult,
-    Survivor, Verdict, markdown, names, properties_of,
+    Reads, Survivor, Verdict, markdown, names, properties_of,
 };
 
 fn lock(outcome: Verdict) -> LockResult {
@@ -17,6 +17,8 @@ fn lock(outcome: Verdict) -> LockResult {
         seconds: 0.5,
         outcome,
         left_out: Vec::new(),
+        schedules: 0,
+        reads: Reads::One,
         failure: None,
         trace: Vec::new(),
     };

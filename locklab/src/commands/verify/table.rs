@@ -1,8 +1,11 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
+use locklab_document::number;
 use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
-use locklab_verify::{Checker, Count, LEGEND, LockResult, SHOWN, Verdict, interleaving};
+use locklab_verify::{
+    Checker, Count, LEGEND, LockResult, PropertyResult, Reads, SHOWN, Verdict, interleaving,
+};
 use std::fmt::Write;
 
 /// The table of what was found.
@@ -65,6 +68,16 @@ pub(super) fn table(locks: &[LockResult]) -> String {
                     wrapped("    ", left_out).trim_end()
                 ));
             }
+            if property.schedules > 0 && property.failure.is_none() {
+                let schedules = number::count(property.schedules as usize, "random schedule");
+                let beyond = format!("{schedules} of all of it, fair to each thread: kept in each");
+                line(format_args!("{}", wrapped("    ", &beyond).trim_end()));
+            }
+        }
+    }
+    for lock in locks {
+        if let Some(sentence) = one_order(lock) {
+            line(format_args!("\n{}", wrapped("", &sentence).trim_end()));
         }
     }
     if locks.iter().any(|lock| lock.mutants.is_some()) {
@@ -131,6 +144,36 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         }
     }
     text
+}
+
+/// What of a lock was explored with one order only of two reads of a word; `None` if
+/// nothing was.
+fn one_order(lock: &LockResult) -> Option<String> {
+    let explored = lock.properties.iter().filter(|p| {
+        p.checker == Checker::Loom && p.outcome != Verdict::Fails && !p.reads.reach(p.preemptions)
+    });
+    let (fewer, none): (Vec<_>, Vec<_>) = explored.partition(|p| p.reads != Reads::One);
+    let named = |properties: &[&PropertyResult]| {
+        let names: Vec<&str> = properties.iter().map(|p| p.name).collect();
+        names.join(", ")
+    };
+    let mut parts = Vec::new();
+    if !fewer.is_empty() {
+        parts.push(format!(
+            "with fewer preemptions than \"pre\" in {}",
+            named(&fewer)
+        ));
+    }
+    if !none.is_empty() {
+        parts.push(format!("not at all in {}", named(&none)));
+    }
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{}: both orders of two reads of a word were explored {}.",
+            lock.name,
+            parts.join("; ")
+        )
+    })
 }
 
 /// Every failure with all its steps, as tables; a line if there is none.

@@ -50,6 +50,9 @@ pub(crate) struct Setting {
     /// access of a word only, so what it does if a read comes after a later write is lost
     /// where another thread reads in between.
     pub(crate) reads_conflict: bool,
+    /// Whether the lock reads nothing but words: to read the same again is no progress. One
+    /// of the catalogue may read the clock.
+    pub(crate) reads_words_only: bool,
     /// Whether each execution draws what it does, and which world it finds.
     pub(crate) drawn: Option<Drawn>,
 }
@@ -80,6 +83,7 @@ impl Default for Setting {
             last_names: false,
             visible_readers: MAX_THREADS,
             reads_conflict: false,
+            reads_words_only: false,
             drawn: None,
         }
     }

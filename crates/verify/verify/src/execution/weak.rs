@@ -60,14 +60,9 @@ impl WeakFailures {
         self.asked.replace(true)
     }
 
-    /// Returns whether one of this thread may still fail: after the first no more do, or
-    /// a loop around one would never end.
-    pub(super) fn may_fail(&self, me: usize) -> bool {
-        !self.made[me].get().failed
-    }
-
-    /// The next choice of a thread, if it has one left.
-    pub(super) fn next(&self, me: usize) -> Option<*const loom::sync::atomic::AtomicU32> {
+    /// Returns the number of the next choice of a thread, if it has one left: after the
+    /// first that failed no more do, or a loop around one would never end.
+    pub(super) fn next(&self, me: usize) -> Option<usize> {
         let made = self.made[me].get();
         if made.failed || made.offered == OF_A_THREAD {
             return None;
@@ -76,7 +71,12 @@ impl WeakFailures {
             offered: made.offered + 1,
             ..made
         });
-        Some(&raw const self.words.borrow()[me * OF_A_THREAD + made.offered])
+        Some(me * OF_A_THREAD + made.offered)
+    }
+
+    /// Returns the word that holds a choice.
+    pub(super) fn word(&self, choice: usize) -> *const loom::sync::atomic::AtomicU32 {
+        &raw const self.words.borrow()[choice]
     }
 
     /// One of this thread has failed.

@@ -113,6 +113,7 @@ impl Property {
     pub fn of_operations(mut self) -> Self {
         self.loops_are_code = true;
         self.setting.reads_conflict = true;
+        self.setting.reads_words_only = true;
         self
     }
 
