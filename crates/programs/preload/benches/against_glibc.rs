@@ -101,7 +101,7 @@ fn runs(program: &Path, arguments: &[&str], lock: &str, wait: &str) -> Vec<[Vec<
     let pair = |pair: usize| {
         let glibc = || figures(Command::new(program).args(arguments));
         let ours = || figures(under(lock, wait, program).args(arguments));
-        if pair % 2 == 0 {
+        if pair.is_multiple_of(2) {
             let glibc = glibc();
             [glibc, ours()]
         } else {
