@@ -66,10 +66,10 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
             print(&format!("{document:#}\n"))
         }
         MachineCommand::Show { machine } => print(&machines::show(&Machine::named(machine)?)),
-        MachineCommand::Check { machine, seed } => {
-            let document = machines::checked(&Machine::named(machine)?, *seed);
-            show(&document.map_err(Error::Failed)?, common)
-        }
+        MachineCommand::Check { machine, seed } => show(
+            &machines::checked(&Machine::named(machine)?, *seed)?,
+            common,
+        ),
         MachineCommand::Fit { file, force } => fit(file, *force, common),
     }
 }
@@ -109,7 +109,7 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
     let threads = topology.order.len().min(machine.cpus()) as u64;
     let place = [threads, 8, 32];
     let measured = fit::rates(&native, place).map_err(Error::Failed)?;
-    let beside = machines::side_by_side(&machine, place, &measured).map_err(Error::Failed)?;
+    let beside = machines::side_by_side(&machine, place, &measured)?;
     let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();
     std::fs::write(file, format!("{text}\n{comment}"))
         .map_err(|e| Error::Failed(format!("cannot write {}: {e}", file.display())))?;

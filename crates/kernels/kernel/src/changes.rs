@@ -1,6 +1,7 @@
 //! What a kernel is made of: its source, its configuration, its patches, and
 //! what is inlined in it. Parts are checked and joined here; nothing is built.
 
+use locklab_host::error::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -68,15 +69,17 @@ impl Changes {
         *self != found
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.image.is_some() && self.builds() {
-            return Err(
+            return Err(Error::Usage(
                 "an image that exists is not built; beside image there may be modules and cmdline"
                     .into(),
-            );
+            ));
         }
         if self.modules.is_some() && self.builds() {
-            return Err("modules are those of an image; a build has its own".into());
+            return Err(Error::Usage(
+                "modules are those of an image; a build has its own".into(),
+            ));
         }
         for option in &self.options {
             let good = option
@@ -84,17 +87,17 @@ impl Changes {
                 .and_then(|rest| rest.split_once('='))
                 .is_some_and(|(name, value)| is_symbol(name) && !value.is_empty());
             if !good {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "'{option}' is not an option; write CONFIG_NAME=VALUE (CONFIG_NAME=n to turn \
                      it off)"
-                ));
+                )));
             }
         }
         for name in &self.select {
             if !is_symbol(name) {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "'{name}' is not a Kconfig symbol; write it without CONFIG_, in capitals"
-                ));
+                )));
             }
         }
         for name in self
@@ -109,7 +112,7 @@ impl Changes {
                 .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
                 && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !good {
-                return Err(format!("'{name}' is not a function's name"));
+                return Err(Error::Usage(format!("'{name}' is not a function's name")));
             }
         }
         if let Some(twice) = self
@@ -117,11 +120,15 @@ impl Changes {
             .iter()
             .find(|name| self.noinline.contains(name))
         {
-            return Err(format!("{twice} cannot be both always_inline and noinline"));
+            return Err(Error::Usage(format!(
+                "{twice} cannot be both always_inline and noinline"
+            )));
         }
         match self.cc.as_deref() {
             None | Some("gcc" | "clang") => Ok(()),
-            Some(other) => Err(format!("the compiler '{other}' is not known; gcc or clang")),
+            Some(other) => Err(Error::Usage(format!(
+                "the compiler '{other}' is not known; gcc or clang"
+            ))),
         }
     }
 

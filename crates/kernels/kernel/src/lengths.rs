@@ -1,5 +1,6 @@
 //! The axes of the matrix of a spinlock inside the kernel.
 
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 
 /// The most cells for which the guest has room.
@@ -61,7 +62,7 @@ impl Lengths {
     /// # Errors
     /// If an axis has no number, too many or one twice, threads are zero, no
     /// cell fits the vCPUs, or there are more cells than the guest can hold.
-    pub fn check(&self, vcpus: u64) -> Result<(), String> {
+    pub fn check(&self, vcpus: u64) -> Result<(), Error> {
         for (name, list) in [
             ("threads", &self.threads),
             ("critical", &self.critical),
@@ -69,27 +70,35 @@ impl Lengths {
         ] {
             let length: usize = list.iter().map(|n| n.to_string().len() + 1).sum();
             if list.is_empty() || length > LONGEST_LIST {
-                return Err(format!("{name} of a spinlock matrix takes 1 to 50 numbers"));
+                return Err(Error::Usage(format!(
+                    "{name} of a spinlock matrix takes 1 to 50 numbers"
+                )));
             }
             let mut sorted = list.clone();
             sorted.sort_unstable();
             sorted.dedup();
             if sorted.len() != list.len() {
-                return Err(format!("{name} of a spinlock matrix has a number twice"));
+                return Err(Error::Usage(format!(
+                    "{name} of a spinlock matrix has a number twice"
+                )));
             }
         }
         if self.threads.contains(&0) {
-            return Err("threads of a spinlock matrix start at 1".into());
+            return Err(Error::Usage(
+                "threads of a spinlock matrix start at 1".into(),
+            ));
         }
         let threads = self.threads(vcpus).len();
         if threads == 0 {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "every cell of the spinlock matrix has more threads than the guest has vCPUs \
                  ({vcpus}); give more with --vcpus"
-            ));
+            )));
         }
         if threads * self.critical.len() * self.non_critical.len() > MOST_CELLS {
-            return Err(format!("a spinlock matrix has at most {MOST_CELLS} cells"));
+            return Err(Error::Usage(format!(
+                "a spinlock matrix has at most {MOST_CELLS} cells"
+            )));
         }
         Ok(())
     }
@@ -107,7 +116,8 @@ mod tests {
                 ..Lengths::default()
             }
             .check(vcpus)
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
             assert!(why.contains(part), "{why}");
         };
         refused(&[], 1, "takes 1 to 50 numbers");

@@ -119,8 +119,7 @@ impl Experiment {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
-        let mut experiment =
-            Self::parse(&text).map_err(|e| Error::Usage(format!("{}, {e}", path.display())))?;
+        let mut experiment = Self::parse(&text).map_err(|error| error.within(path))?;
         experiment.folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(experiment)
     }
@@ -130,7 +129,7 @@ impl Experiment {
     /// # Errors
     /// If it is not TOML, has an unknown key or value, or both kernels are the
     /// same; the message has the line.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         // Another kind of experiment is refused with the command that runs it.
         let foreign = |word: &str| {
             format!(
@@ -140,12 +139,12 @@ impl Experiment {
         };
         let kind = FileKind::other(KIND).check(text, foreign);
         let experiment = kind.and_then(|()| file::parse::<Self>(text));
-        let experiment = experiment.map_err(|e| e.to_string())?;
+        let experiment = experiment?;
         experiment.check()?;
         Ok(experiment)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         let mut parts = vec![&self.kernel, &self.baseline, &self.experiment];
         parts.extend(self.variant.iter().map(|v| &v.kernel));
         for part in parts {
@@ -156,15 +155,18 @@ impl Experiment {
         }
         for entry in &self.workload {
             if entry.lengths.is_some() && entry.name != Workload::SpinlockMatrix {
-                return Err(format!("{} has no lengths", entry.name.name()));
+                return Err(Error::Usage(format!(
+                    "{} has no lengths",
+                    entry.name.name()
+                )));
             }
         }
         if self.recipe(Side::Baseline, None) == self.recipe(Side::Experiment, None) {
-            return Err(
+            return Err(Error::Usage(
                 "baseline and experiment are the same kernel; give [experiment] patches, \
                  select, options or another change"
                     .into(),
-            );
+            ));
         }
         Ok(())
     }
@@ -320,7 +322,7 @@ mod tests {
                 "fstat has no lengths",
             ),
         ] {
-            let error = Experiment::parse(text).unwrap_err();
+            let error = Experiment::parse(text).unwrap_err().to_string();
             assert!(error.contains(needle), "{text}: {error}");
         }
     }

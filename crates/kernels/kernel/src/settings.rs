@@ -213,7 +213,7 @@ impl GuestSettings {
     ///
     /// # Errors
     /// If such an option was given, with what a test machine has instead.
-    pub fn refuse_on_a_box(&self) -> Result<(), String> {
+    pub fn refuse_on_a_box(&self) -> Result<(), Error> {
         for (given, option, instead) in [
             (self.vcpus.is_some(), "--vcpus", "give [box] cpus"),
             (
@@ -225,10 +225,10 @@ impl GuestSettings {
             (self.probe, "--probe", "leave it out"),
         ] {
             if given {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "{option} is of guests of QEMU, and these kernels run on a test machine; \
                      {instead}"
-                ));
+                )));
             }
         }
         Ok(())

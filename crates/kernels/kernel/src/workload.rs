@@ -2,6 +2,7 @@
 //! first program reads.
 
 use crate::lengths::Lengths;
+use locklab_host::error::Error;
 use locklab_lab::experiment::Key;
 use locklab_lab::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use schemars::JsonSchema;
@@ -180,9 +181,11 @@ impl Load {
     /// # Errors
     /// If operations, processes or vCPUs are zero, or the lengths of a matrix
     /// are invalid (see [`Lengths::check`]).
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Error> {
         if self.operations == 0 || self.processes == 0 || self.vcpus == 0 {
-            return Err("operations, processes and vCPUs start at 1".into());
+            return Err(Error::Usage(
+                "operations, processes and vCPUs start at 1".into(),
+            ));
         }
         match &self.lengths {
             Some(lengths) => lengths.check(self.vcpus),

@@ -49,7 +49,7 @@ impl Simulated {
         machine: Machine,
         workers: usize,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         spec.check(&machine)?;
         Ok(Self {
             places: spec.cells.places(),

@@ -5,6 +5,7 @@ use crate::spec::Spec;
 use locklab_document::number::count;
 use locklab_document::page::Page;
 use locklab_document::{Column, Document, Part, Section, Table, render};
+use locklab_host::error::Error;
 use locklab_lab::experiment::Labels;
 use locklab_sim::microbench::{Checked, check};
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
@@ -102,7 +103,7 @@ pub fn side_by_side(
     machine: &Machine,
     [threads, critical, non_critical]: [u64; 3],
     measured: &[(&str, Option<f64>)],
-) -> Result<String, String> {
+) -> Result<String, Error> {
     let head = format!(
         "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n",
         count(threads as usize, "thread")
@@ -117,7 +118,7 @@ pub fn side_by_side(
         };
         let spec = Spec::new(lock, lock, cells);
         let simulated = run(&spec.scenario(machine, [threads, critical, non_critical, 1], lock, 1))
-            .map_err(|e| format!("{lock} cannot be simulated: {e}"))?
+            .map_err(|error| Error::Failed(format!("{lock} cannot be simulated: {error}")))?
             .ops_per_s;
         let (here, ratio) = here.map_or(("disturbed".into(), "-".into()), |here| {
             (
@@ -142,13 +143,13 @@ pub fn side_by_side(
 ///
 /// # Errors
 /// If the file has none, or one of them cannot be simulated.
-pub fn checked(machine: &Machine, seed: u64) -> Result<Document, String> {
-    let figures = check(machine, seed).map_err(|error| error.to_string())?;
+pub fn checked(machine: &Machine, seed: u64) -> Result<Document, Error> {
+    let figures = check(machine, seed)?;
     if figures.is_empty() {
-        return Err(format!(
+        return Err(Error::Failed(format!(
             "{} has no published microbenchmark ([[check]]) to be checked against",
             machine.name
-        ));
+        )));
     }
     let mut rows = Vec::new();
     let mut sources: Vec<&str> = Vec::new();
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn a_machine_without_published_figures_says_so() {
         let machine = Machine::builtin("flat-16").unwrap();
-        let error = checked(&machine, 1).unwrap_err();
+        let error = checked(&machine, 1).unwrap_err().to_string();
         assert!(error.starts_with("flat-16 has no published"), "{error}");
     }
 }

@@ -7,6 +7,7 @@
 use crate::instrument::{caveats, facts, fingerprint, pool, sample};
 use crate::pool::Pool;
 use crate::spec::Spec;
+use locklab_host::error::Error;
 use locklab_judge::fork_seed;
 use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -50,7 +51,7 @@ impl Ranked {
         seed: u64,
         workers: usize,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         spec.check(&machine)?;
         Ok(Self {
             places: spec.cells.places(),

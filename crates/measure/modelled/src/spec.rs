@@ -1,6 +1,7 @@
 //! The specification of a simulated matrix, and the check that it can be
 //! carried out.
 
+use locklab_host::error::Error;
 use locklab_lab::experiment::Key;
 use locklab_sim::{
     FigureKey, Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload,
@@ -57,14 +58,16 @@ fn as_stored<S: Serializer>(cells: &Cells, to: S) -> Result<S::Ok, S::Error> {
 ///
 /// # Errors
 /// If it is not a virtual machine, or cannot have that many.
-pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, String> {
+pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, Error> {
     match vcpus {
         None => Ok(machine),
-        Some(_) if machine.get(FigureKey::VmVcpus) == 0.0 => Err(format!(
+        Some(_) if machine.get(FigureKey::VmVcpus) == 0.0 => Err(Error::Usage(format!(
             "{} is no virtual machine; --vcpus is for those, such as xeon-8380-vm",
             machine.name
-        )),
-        Some(vcpus) => machine.with(FigureKey::VmVcpus, vcpus as f64),
+        ))),
+        Some(vcpus) => machine
+            .with(FigureKey::VmVcpus, vcpus as f64)
+            .map_err(Error::Usage),
     }
 }
 
@@ -98,58 +101,60 @@ impl Spec {
     /// If a lock cannot be simulated, there are more threads than CPUs,
     /// `physical` is out of range, or a run has no acquisitions. The message
     /// says what is possible.
-    pub fn check(&self, machine: &Machine) -> Result<(), String> {
+    pub fn check(&self, machine: &Machine) -> Result<(), Error> {
         for name in [&self.baseline, &self.experiment] {
             if !can_be_simulated(name) {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "{name} cannot be simulated; the locks of `locklab locks` can, and your own \
                      in a C or C++ file"
-                ));
+                )));
             }
         }
         self.check_mix(machine)?;
         let cpus = machine.cpus();
         if let Some(more) = self.cells.threads.iter().find(|threads| **threads > cpus) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "{more} threads on {}, which has {cpus} CPUs: a simulated thread has a CPU of its \
                  own",
                 machine.name
-            ));
+            )));
         }
         let there = machine.hardware_threads();
         if self
             .physical
             .is_some_and(|physical| physical == 0 || physical > there)
         {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "--physical must be from 1 to {there}, what {} has",
                 machine.name
-            ));
+            )));
         }
         if self.acquisitions == Some(0) {
-            return Err("a run of no acquisitions shows nothing; give --acquisitions 1000".into());
+            return Err(Error::Usage(
+                "a run of no acquisitions shows nothing; give --acquisitions 1000".into(),
+            ));
         }
         Ok(())
     }
 
     /// Whether what a turn does makes sense.
-    fn check_mix(&self, machine: &Machine) -> Result<(), String> {
-        self.cells.check().map_err(|e| e.to_string())?;
+    fn check_mix(&self, machine: &Machine) -> Result<(), Error> {
+        self.cells.check()?;
         if self.cells.work == Work::Fstat {
             return match self.is_plain() {
                 true => Ok(()),
-                false => Err(
+                false => Err(Error::Usage(
                     "an fstat touches no lines, takes one lock and has no length; leave out \
                      --reads, --lines, --locks, --nested, --distribution and --unit, or use \
                      --workload units"
                         .into(),
-                ),
+                )),
             };
         }
         self.cells.critical.iter().try_for_each(|&length| {
             let units = self.units(length, machine);
             let fits = self.cells.mix.check_fits(units, length, self.cells.unit);
-            fits.map_err(|e| e.to_string())
+            fits
         })
     }
 

@@ -7,8 +7,9 @@
 use crate::agreement::FLAT;
 use crate::lockhammer;
 use crate::program_locks;
-use crate::reference::{Reference, one_sentence};
+use crate::reference::{Reference, not_toml};
 use crate::rule::Rule;
+use locklab_host::error::Error;
 use locklab_locks::catalogue;
 use locklab_sim::{
     Counter, Counting, FigureKey, Fstat, Loop, Machine, Placement, Scenario, Stop, Workload,
@@ -303,10 +304,12 @@ impl Run {
         placement: Placement,
         stop: Stop,
         seed: u64,
-    ) -> Result<Scenario, String> {
+    ) -> Result<Scenario, Error> {
         if !self.pause {
             // A turn of an empty loop.
-            machine = machine.with(FigureKey::CorePauseCycles, 1.0)?;
+            machine = machine
+                .with(FigureKey::CorePauseCycles, 1.0)
+                .map_err(Error::Usage)?;
         }
         // A counter has no lock, and none is taken.
         let lock = counting(&self.lock).map_or(self.lock.as_str(), |_| "tas");
@@ -343,16 +346,18 @@ impl Experiment {
     /// If it is not TOML, a key is unknown or missing, or a lock, machine,
     /// placement or reference that it names does not exist. The message names
     /// the file and, where it is known, the line.
-    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let experiment: Self =
-            toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
+            toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         let check = || {
             experiment.machine()?;
             if experiment.figures.is_empty() == experiment.matrix.is_none() {
-                return Err("it needs a `matrix` or one `figure` and more, not both".to_owned());
+                return Err(Error::Usage(
+                    "it needs a `matrix` or one `figure` and more, not both".into(),
+                ));
             }
             if experiment.acquisitions == 0 {
-                return Err("`acquisitions` is 0; give at least 1".to_owned());
+                return Err(Error::Usage("`acquisitions` is 0; give at least 1".into()));
             }
             let matrix = experiment.matrix.iter();
             let pairs = matrix.map(|matrix| [&matrix.baseline, &matrix.experiment]);
@@ -361,43 +366,43 @@ impl Experiment {
             for lock in pairs.chain(figures).flatten() {
                 let known = catalogue::ALL.iter().any(|entry| entry.info.name == lock);
                 if !known && counting(lock).is_none() && !program_locks::is_known(lock) {
-                    return Err(format!(
+                    return Err(Error::Usage(format!(
                         "no lock is called `{lock}`; `locklab locks` lists them"
-                    ));
+                    )));
                 }
             }
             experiment.figures.iter().try_for_each(FigureOf::check)
         };
-        check().map_err(|error| format!("{file}: {error}"))?;
+        check().map_err(|error: Error| error.reworded(|what| format!("{file}: {what}")))?;
         Ok(experiment)
     }
 
     /// The machine, with the figures of the published one.
-    pub(crate) fn machine(&self) -> Result<Machine, String> {
-        let machine = Machine::named(&self.machine).map_err(|error| error.to_string())?;
+    pub(crate) fn machine(&self) -> Result<Machine, Error> {
+        let machine = Machine::named(&self.machine)?;
         self.facts
             .iter()
             .try_fold(machine, |machine, (key, &value)| {
                 match FACTS.into_iter().find(|fact| fact.name() == key) {
-                    Some(fact) => machine.with(fact, value),
-                    None => Err(format!(
+                    Some(fact) => machine.with(fact, value).map_err(Error::Usage),
+                    None => Err(Error::Usage(format!(
                         "`{key}` is no fact of a data sheet; those are {}",
                         FACTS.map(FigureKey::name).join(", ")
-                    )),
+                    ))),
                 }
             })
     }
 
     /// Its single figures, with the published values.
-    pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, String> {
+    pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, Error> {
         let cells = self.figures.iter().map(|figure| figure.cells(reference));
         Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())
     }
 }
 
 impl FigureOf {
-    fn check(&self) -> Result<(), String> {
-        let fault = |what: &str| Err(format!("figure `{}`: {what}", self.name));
+    fn check(&self) -> Result<(), Error> {
+        let fault = |what: &str| Err(Error::Usage(format!("figure `{}`: {what}", self.name)));
         let counters = [&self.baseline, &self.experiment];
         if self.turn.is_none() && counters.iter().any(|lock| counting(lock).is_some()) {
             return fault("a counter has a `loop`");
@@ -429,7 +434,7 @@ impl FigureOf {
         }
     }
 
-    fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, String> {
+    fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, Error> {
         let cell = |name: String, threads: usize| {
             let below = self.baseline_threads.unwrap_or(threads);
             let published = self.published.as_ref();
@@ -440,7 +445,10 @@ impl FigureOf {
                 (false, _) => None,
                 (true, Some(ratio)) if ratio > 1.0 + FLAT => Some(Direction::Above),
                 (true, Some(ratio)) if ratio < 1.0 - FLAT => Some(Direction::Below),
-                (true, _) => return Err(format!("the figure `{name}` has no direction")),
+                (true, _) => {
+                    let what = format!("the figure `{name}` has no direction");
+                    return Err(Error::Usage(what));
+                }
             };
             Ok(Cell {
                 name,

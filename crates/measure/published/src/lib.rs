@@ -8,7 +8,7 @@
 //! ```
 //! let report = locklab_published::reproduce("libslock-uncontended", 1, 2, |_, _| {})?;
 //! assert_eq!(report.agreement.figures, report.figures.len());
-//! # Ok::<(), String>(())
+//! # Ok::<(), locklab_host::error::Error>(())
 //! ```
 //!
 //! It must never change what the simulator computes: of a modelled machine an

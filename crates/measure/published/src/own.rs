@@ -9,9 +9,10 @@ use crate::agreement::agreement;
 use crate::experiment::{Run, counting, workload};
 use crate::lockhammer;
 use crate::program_locks;
-use crate::reference::{line_at, one_sentence};
+use crate::reference::{line_at, not_toml};
 use crate::reproduction::{Question, Reproduced, Reproduction};
 use crate::rule::Rule;
+use locklab_host::error::Error;
 use locklab_sim::{Loop, Machine, Outcome, Placement, Scenario, can_be_simulated, run_all};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -138,12 +139,12 @@ impl OwnReference {
     /// figure is not above 0, a row has another length than the numbers of
     /// threads, there are more threads than the machine has, or rates and ratios
     /// are mixed.
-    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
-        let raw: File = toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let raw: File = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         Self::check(raw, text).map_err(|(at, what)| {
             // A name that the file has may have a line break.
             let what = what.replace(char::is_control, " ");
-            format!("{file}:{}: {what}", line_at(text, at))
+            Error::Usage(format!("{file}:{}: {what}", line_at(text, at)))
         })
     }
 
@@ -352,7 +353,7 @@ impl OwnReference {
         seed: u64,
         workers: usize,
         progress: impl Fn(usize, usize) + Sync,
-    ) -> Result<(Reproduction, Vec<Time>), String> {
+    ) -> Result<(Reproduction, Vec<Time>), Error> {
         program_locks::register();
         let mut locks = vec![&self.baseline];
         let rows = self.figures.iter().map(|(lock, _)| lock);
@@ -368,8 +369,7 @@ impl OwnReference {
             }
         }
         let total = scenarios.len();
-        let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
-            .map_err(|error| error.to_string())?;
+        let outcomes = run_all(&scenarios, workers, |done| progress(done, total))?;
         let rate = |lock: &str, threads: usize| -> f64 {
             let of_cell = cells.iter().zip(&outcomes);
             let of_cell = of_cell.filter(|(cell, _)| **cell == (lock, threads));
@@ -427,7 +427,7 @@ impl OwnReference {
         Ok((report, times))
     }
 
-    fn scenario(&self, lock: &str, threads: usize, seed: u64) -> Result<Scenario, String> {
+    fn scenario(&self, lock: &str, threads: usize, seed: u64) -> Result<Scenario, Error> {
         let pause = !self.without_pause.iter().any(|without| without == lock);
         let run = Run {
             lock: lock.to_owned(),

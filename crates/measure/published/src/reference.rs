@@ -2,6 +2,7 @@
 //!
 //! It only reads published figures; it knows no lock and no modelled machine.
 
+use locklab_host::error::Error;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -33,16 +34,15 @@ impl Reference {
     /// # Errors
     /// If it is not TOML, a key such as the source is missing, or the date has
     /// another form. The message names the file.
-    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
-        let reference: Self =
-            toml::from_str(text).map_err(|error| one_sentence(file, text, &error))?;
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let reference: Self = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         let date = reference.date.split('-').collect::<Vec<_>>();
         let digits = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
         if date.iter().map(|part| part.len()).ne([4, 2, 2]) || !date.iter().all(digits) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "{file}: the date is `{}`; write it as 2019-03-04",
                 reference.date
-            ));
+            )));
         }
         Ok(reference)
     }
@@ -56,18 +56,18 @@ impl Reference {
     /// # Errors
     /// If there is no such figure, or it is not a number above 0. The message
     /// does not have the name of the file.
-    pub fn figure(&self, expression: &str, threads: usize, below: usize) -> Result<f64, String> {
+    pub fn figure(&self, expression: &str, threads: usize, below: usize) -> Result<f64, Error> {
         match expression.split_once(" / ") {
             Some((over, under)) => Ok(self.one(over, threads)? / self.one(under, below)?),
             None => self.one(expression, threads),
         }
     }
 
-    fn one(&self, path: &str, threads: usize) -> Result<f64, String> {
-        let missing = || format!("it has no figure `{path}`");
+    fn one(&self, path: &str, threads: usize) -> Result<f64, Error> {
+        let missing = || Error::Usage(format!("it has no figure `{path}`"));
         let mut keys = path.split('.');
         let first = self.figures.get(keys.next().unwrap_or_default());
-        let walk = |start: &Value| -> Result<f64, String> {
+        let walk = |start: &Value| -> Result<f64, Error> {
             let end = keys.clone().try_fold(start, |value, key| value.get(key));
             self.number(path, end.ok_or_else(missing)?, threads)
         };
@@ -80,32 +80,34 @@ impl Reference {
         }
     }
 
-    fn number(&self, path: &str, value: &Value, threads: usize) -> Result<f64, String> {
+    fn number(&self, path: &str, value: &Value, threads: usize) -> Result<f64, Error> {
         let value = match value {
             Value::Array(values) if values.len() != self.threads.len() => {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "`{path}` has {} figures for {} numbers of threads",
                     values.len(),
                     self.threads.len()
-                ));
+                )));
             }
             Value::Array(values) => {
                 let at = self.threads.iter().position(|&n| n == threads);
                 let value = at.and_then(|at| values.get(at));
-                value.ok_or_else(|| format!("`{path}` has no figure for {threads} threads"))?
+                value.ok_or_else(|| {
+                    Error::Usage(format!("`{path}` has no figure for {threads} threads"))
+                })?
             }
             value => value,
         };
         match value {
             Value::Float(value) if *value > 0.0 => Ok(*value),
             Value::Integer(value) if *value > 0 => Ok(*value as f64),
-            Value::Integer(_) | Value::Float(_) => {
-                Err(format!("`{path}` holds a number that is not above 0"))
-            }
-            value => Err(format!(
+            Value::Integer(_) | Value::Float(_) => Err(Error::Usage(format!(
+                "`{path}` holds a number that is not above 0"
+            ))),
+            value => Err(Error::Usage(format!(
                 "`{path}` is of type {}, and not a number",
                 value.type_str()
-            )),
+            ))),
         }
     }
 }
@@ -121,8 +123,8 @@ const TYPES: [(&str, &str); 7] = [
     ("invalid type: map", "invalid type: a table"),
 ];
 
-/// A TOML error in one line, with its position.
-pub(crate) fn one_sentence(file: &str, text: &str, error: &toml::de::Error) -> String {
+/// Returns a TOML error in one line, with its position.
+pub(crate) fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> Error {
     let mut what = error.message().replace('\n', " ");
     for (parser, writer) in TYPES {
         what = what.replace(parser, writer);
@@ -130,10 +132,10 @@ pub(crate) fn one_sentence(file: &str, text: &str, error: &toml::de::Error) -> S
     if what.starts_with("invalid unquoted key") {
         what += "; a name with a colon is written in quotes";
     }
-    match error.span() {
+    Error::Usage(match error.span() {
         Some(span) => format!("{file}:{}: {what}", line_at(text, span.start)),
         None => format!("{file}: {what}"),
-    }
+    })
 }
 
 /// The line of a position in a text, from 1.

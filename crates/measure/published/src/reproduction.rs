@@ -7,6 +7,7 @@ use crate::program_locks;
 use crate::reference::Reference;
 use crate::rule::Rule;
 use crate::split::Group;
+use locklab_host::error::Error;
 use locklab_sim::{FigureKey, Outcome, Placement, Scenario, Workload, run_all};
 use serde::Serialize;
 
@@ -224,14 +225,14 @@ pub fn reproduce(
     seed: u64,
     workers: usize,
     progress: impl Fn(usize, usize) + Sync,
-) -> Result<Reproduction, String> {
+) -> Result<Reproduction, Error> {
     let found = EXPERIMENTS.iter().find(|(known, ..)| *known == name);
     let (_, experiment, reference) = found.ok_or_else(|| {
         let known: Vec<_> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
-        format!(
+        Error::Usage(format!(
             "there is no experiment called `{name}`; there are {}",
             known.join(", ")
-        )
+        ))
     })?;
     let experiment = Experiment::parse(&format!("experiments/{name}.toml"), experiment)?;
     let reference = Reference::parse(&experiment.reference, reference)?;
@@ -250,13 +251,13 @@ pub fn simulate_experiment(
     seed: u64,
     workers: usize,
     progress: impl Fn(usize, usize) + Sync,
-) -> Result<Reproduction, String> {
+) -> Result<Reproduction, Error> {
     program_locks::register();
     let (cells, shape) = match &experiment.matrix {
         Some(matrix) => cells_of(matrix, reference).map(|(cells, shape)| (cells, Some(shape))),
         None => experiment.cells(reference).map(|cells| (cells, None)),
     }
-    .map_err(|error| format!("{}: {error}", experiment.reference))?;
+    .map_err(|error| error.reworded(|what| format!("{}: {what}", experiment.reference)))?;
     let runs: Vec<&Run> = cells
         .iter()
         .flat_map(|cell| [&cell.baseline, &cell.experiment])
@@ -279,8 +280,7 @@ pub fn simulate_experiment(
         }
     }
     let total = scenarios.len();
-    let outcomes = run_all(&scenarios, workers, |done| progress(done, total))
-        .map_err(|error| error.to_string())?;
+    let outcomes = run_all(&scenarios, workers, |done| progress(done, total))?;
     let measures = cells.iter().flat_map(|cell| [cell.measure; 2]);
     let of_run = runs.iter().zip(measures).zip(outcomes.chunks(seeds));
     let values: Vec<f64> = of_run
@@ -335,7 +335,7 @@ pub fn simulate_experiment(
     Ok(report)
 }
 
-fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, String> {
+fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, Error> {
     let stop = experiment.rule.stop(experiment.acquisitions, run.threads);
     run.scenario(experiment.machine()?, experiment.placement, stop, seed)
 }
@@ -355,8 +355,8 @@ fn fairness(outcome: &Outcome) -> f64 {
 }
 
 /// The cells of a published matrix of the kernel benchmark.
-fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shape), String> {
-    let missing = |key: &str| format!("it has no `{key}`, which a matrix needs");
+fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shape), Error> {
+    let missing = |key: &str| Error::Usage(format!("it has no `{key}`, which a matrix needs"));
     let critical = reference.figures.get("critical_length");
     let critical: Vec<u32> = critical
         .and_then(|value| value.clone().try_into().ok())
@@ -370,11 +370,11 @@ fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shap
         let non_critical = block.non_critical_length;
         let full = block.ratio.len() == reference.threads.len();
         if !full || block.ratio.iter().any(|row| row.len() != critical.len()) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "the block of non-critical length {non_critical} is not {} rows of {} ratios",
                 reference.threads.len(),
                 critical.len()
-            ));
+            )));
         }
         for (&threads, row) in reference.threads.iter().zip(&block.ratio) {
             for (&critical, &ratio) in critical.iter().zip(row) {

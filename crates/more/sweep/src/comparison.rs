@@ -36,8 +36,7 @@ impl Comparison {
         let machine = plan.machines[block.machine].clone();
         let spec = plan.spec(block, &plan.pairs[pair]);
         let never = Arc::new(AtomicBool::new(false));
-        let instrument = Simulated::new(spec, machine, 1, never)
-            .map_err(|why| Error::Failed(why.to_string()))?;
+        let instrument = Simulated::new(spec, machine, 1, never)?;
         let file = &plan.file;
         let design = Design {
             seed: file.seed,

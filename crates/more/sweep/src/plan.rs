@@ -142,8 +142,8 @@ impl Plan {
                     threads,
                 };
                 let spec = self.spec(&block, &self.pairs[0]);
-                spec.check(machine)
-                    .map_err(|e| Error::Usage(format!("workload {}: {e}", workload + 1)))?;
+                let of_workload = |what| format!("workload {}: {what}", workload + 1);
+                spec.check(machine).map_err(|e| e.reworded(of_workload))?;
                 block.places = spec.cells.places();
                 for (cell, place) in block.places.iter().enumerate() {
                     let pairs = allowed(

@@ -58,7 +58,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
     if let Some(operations) = args.guests.operations {
         load.operations = operations;
     }
-    load.check().map_err(Error::Usage)?;
+    load.check()?;
     if args.slowdown && args.guests.lock_profile {
         return Err(Error::Usage(
             "--lock-profile counts nothing by the plugin, so --slowdown has nothing to compare; \

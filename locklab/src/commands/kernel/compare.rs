@@ -71,7 +71,7 @@ pub fn plan(
     let design = design.design(LAYOUTS, Family::Holm, aa)?;
     let guests = over(guests, &experiment.guests)?;
     if experiment.machine.on.is_some() {
-        guests.refuse_on_a_box().map_err(Error::Usage)?;
+        guests.refuse_on_a_box()?;
     }
     let vcpus = guests.vcpus()?;
     experiment.guests.lock_profile = guests.lock_profile;

@@ -31,16 +31,15 @@ pub(super) fn comparison<'a>(
     if let Some(path) = &extras.trace {
         check_writable(path)?;
     }
-    let machine = with_vcpus(Machine::named(on)?, modelled.vcpus).map_err(Error::Usage)?;
+    let machine = with_vcpus(Machine::named(on)?, modelled.vcpus)?;
     let spec = spec(settings, args.aa, &machine)?;
     let design = settings
         .design
         .without_retry("is for what is measured, and this is simulated; give more --pairs")?
         .design(PAIRS, Family::FalseDiscovery, args.aa)?;
     let interrupt = interrupt::listen()?;
-    let instrument = Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))
-        .map_err(Error::Usage)?
-        .with(Extras {
+    let instrument =
+        Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))?.with(Extras {
             band: extras.band,
             trace: extras.trace.clone(),
             seed: design.seed,

@@ -31,7 +31,7 @@ pub(super) fn comparison<'a>(
     common: &'a Common,
     on: &str,
 ) -> Result<Comparison<'a>, Error> {
-    let machine = with_vcpus(Machine::named(on)?, args.modelled.vcpus).map_err(Error::Usage)?;
+    let machine = with_vcpus(Machine::named(on)?, args.modelled.vcpus)?;
     let vcpus = args.modelled.vcpus;
     let threads = || vcpus.map_or_else(|| default_threads(&machine), |n| vec![n]);
     let cells = Cells {
@@ -54,8 +54,7 @@ pub(super) fn comparison<'a>(
     let spec = spec(args, cells, &question);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));
-    let instrument = Ranked::new(spec, question, machine, seed, workers(), stop);
-    let instrument = instrument.map_err(Error::Usage)?;
+    let instrument = Ranked::new(spec, question, machine, seed, workers(), stop)?;
     Ok(Comparison {
         experiment: instrument.experiment(design),
         instrument: Box::new(instrument),

@@ -38,7 +38,7 @@ pub fn file(
     refuse(comparing, why)?;
     let name = path.display().to_string();
     let text = read(path)?;
-    let experiment = Experiment::parse(&name, &text).map_err(Error::Usage)?;
+    let experiment = Experiment::parse(&name, &text)?;
     let reference = reference_of(path, &experiment.reference)?;
     if common.dry_run {
         return print(&if common.json {
@@ -59,7 +59,7 @@ pub fn file(
         |at, of| progress.set(at as u64, of as u64, &title),
     );
     drop(progress);
-    let (value, report) = shown(report.map_err(Error::Failed)?, common)?;
+    let (value, report) = shown(report?, common)?;
     if common.json {
         print(&format!("{:#}\n", published::json(&[value], &[report])))?;
     }
@@ -82,7 +82,7 @@ pub(super) fn own(
     if locklab_published::is_experiment(&text) {
         return file(path, design, comparing, common);
     }
-    let own = OwnReference::parse(&name, &text).map_err(Error::Usage)?;
+    let own = OwnReference::parse(&name, &text)?;
     if common.dry_run {
         return print(&if common.json {
             let document = json!({"schema": 1, "dry_run": true, "kind": "reference", "file": name});
@@ -97,7 +97,7 @@ pub(super) fn own(
         progress.set(at as u64, of as u64, &title);
     });
     drop(progress);
-    let (report, times) = result.map_err(Error::Failed)?;
+    let (report, times) = result?;
     let (mut value, report) = shown(report, common)?;
     if common.json {
         value["times"] = json!(times);
@@ -120,7 +120,7 @@ fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
         ))
     })?;
     let text = read(found)?;
-    Reference::parse(reference, &text).map_err(Error::Usage)
+    Reference::parse(reference, &text)
 }
 
 /// Simulates the experiment of this name and prints it.
@@ -137,7 +137,7 @@ pub(super) fn simulate(
         progress.set(at as u64, of as u64, name);
     });
     drop(progress);
-    shown(result.map_err(Error::Failed)?, common)
+    shown(result?, common)
 }
 
 /// Prints a simulated experiment as text, and returns it as JSON too.

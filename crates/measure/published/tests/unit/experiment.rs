@@ -59,7 +59,7 @@ fn a_figure_of_a_direction_has_no_size_and_must_have_a_direction() {
     assert_eq!(found, expected);
     let same = figure.replace("ns.ticket / ns.mcs", "ns.mcs / ns.mcs");
     let experiment = Experiment::parse("e.toml", &format!("{HEAD}{same}")).unwrap();
-    let error = experiment.cells(&reference()).unwrap_err();
+    let error = experiment.cells(&reference()).unwrap_err().to_string();
     assert_eq!(
         error,
         "the figure `mcs_over_ticket threads=1` has no direction"
@@ -142,7 +142,9 @@ fn a_bad_file_gives_one_sentence_that_names_it() {
     ] {
         let text = good.replace(from, to);
         assert_ne!(text, good, "{from}");
-        let error = Experiment::parse("e.toml", &text).expect_err(to);
+        let error = Experiment::parse("e.toml", &text)
+            .expect_err(to)
+            .to_string();
         assert!(error.starts_with("e.toml:"), "{error}");
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains('\n'), "{error}");
@@ -177,10 +179,14 @@ fn an_experiment_without_its_rule_is_refused() {
     let text = format!("{HEAD}{FIGURE}");
     assert!(Experiment::parse("e.toml", &text).is_ok());
     let without = text.replace("rule = \"fixed-time\"", "");
-    let error = Experiment::parse("e.toml", &without).unwrap_err();
+    let error = Experiment::parse("e.toml", &without)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("missing field `rule`"), "{error}");
     let unknown = text.replace("fixed-time", "best-of-ten");
-    let error = Experiment::parse("e.toml", &unknown).unwrap_err();
+    let error = Experiment::parse("e.toml", &unknown)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("e.toml:6: unknown variant `best-of-ten`"),
         "{error}"

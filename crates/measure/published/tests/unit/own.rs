@@ -43,7 +43,9 @@ fn times_are_beside_times_and_their_ratios_beside_ratios() {
 #[test]
 fn ratios_need_a_baseline_and_have_no_times() {
     let ratios = GOOD.replace("[ns]\nticket = [60, 80]", "[ratio]");
-    let error = OwnReference::parse("mine.toml", &ratios).unwrap_err();
+    let error = OwnReference::parse("mine.toml", &ratios)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("mine.toml:11: `baseline` is missing"),
         "{error}"
@@ -238,7 +240,9 @@ fn every_fault_is_one_sentence_with_its_line() {
         ("mcs = ", "ticket = ", "mine.toml:13: duplicate key"),
     ] {
         let text = GOOD.replacen(from, to, 1);
-        let error = OwnReference::parse("mine.toml", &text).unwrap_err();
+        let error = OwnReference::parse("mine.toml", &text)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }

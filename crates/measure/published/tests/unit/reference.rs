@@ -42,7 +42,8 @@ fn what_is_not_there_is_named_in_one_sentence() {
     ] {
         let error = reference
             .figure(expression, threads, threads)
-            .expect_err(expression);
+            .expect_err(expression)
+            .to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 }
@@ -60,7 +61,9 @@ fn a_file_without_a_source_or_with_a_bad_date_is_refused() {
         ),
         (HEAD.replace("source = \"s\"", "source ="), "f.toml:"),
     ] {
-        let error = Reference::parse("f.toml", &text).expect_err(&text);
+        let error = Reference::parse("f.toml", &text)
+            .expect_err(&text)
+            .to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");
     }
 }

@@ -179,5 +179,8 @@ fn a_small_experiment_of_ones_own_is_simulated() {
     assert_eq!(report.trace_hash, run().unwrap().trace_hash);
     let missing = Reference::parse("f.toml", &text.replace("b = [1, 3]", "")).unwrap();
     let error = simulate_experiment("own", &experiment, &missing, 1, 2, |_, _| {});
-    assert_eq!(error.unwrap_err(), "f.toml: it has no figure `ns.b`");
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "f.toml: it has no figure `ns.b`"
+    );
 }
