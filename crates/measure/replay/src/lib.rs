@@ -46,7 +46,7 @@ mod windows;
 pub use fault::Fault;
 pub use growth::{Growth, NoGrowth};
 pub use program::{Class, Held, Lock, Program, Recorded, Role, Site, Step, Thread};
-pub use recording::{NO_PLACE, Names, Recording, Unreadable};
+pub use recording::{NO_PLACE, Names, Recording};
 pub use spent::SpentTicks;
 pub use survey::Survey;
 pub use surveyed::{Image, SurveyedLock, SurveyedSite, Tally, ThreadTimes};

@@ -11,10 +11,10 @@ use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
 use crate::window::Limits;
+use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, Spent, Times, Used};
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The number of ways to call sites that are named: names take long to find.
@@ -36,23 +36,6 @@ pub trait Names {
     fn data(&mut self, modules: &[Module], image: u64, address: u64) -> Option<String>;
 }
 
-/// A file that cannot be read as a recording, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Holds the path of the file.
-    pub path: PathBuf,
-    /// What is wrong with it, in a clause.
-    pub why: String,
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.why)
-    }
-}
-
-impl std::error::Error for Unreadable {}
-
 /// A recording that was read.
 #[derive(Debug)]
 pub struct Recording {
@@ -68,12 +51,9 @@ impl Recording {
     /// runs again.
     ///
     /// # Errors
-    /// [`Unreadable`] if the file cannot be read, or is no recording of this version.
-    pub fn open(path: &Path, limits: Limits) -> Result<Self, Unreadable> {
-        let unreadable = |why: String| Unreadable {
-            path: path.into(),
-            why,
-        };
+    /// [`Error::Failed`] if the file cannot be read, or is no recording of this version.
+    pub fn open(path: &Path, limits: Limits) -> Result<Self, Error> {
+        let unreadable = |why: String| Error::Failed(format!("{}: {why}", path.display()));
         let bytes = std::fs::read(path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
         let length = bytes.len() as u64;
         let trace = Trace::read(bytes).map_err(|fault| unreadable(fault.to_string()))?;

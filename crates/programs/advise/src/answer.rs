@@ -350,5 +350,5 @@ fn sentence(clause: &str) -> String {
 fn here(program: &Program) -> Result<Machine, Error> {
     let cpus = program.recorded.cpus;
     let cpus = cpus.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    generic(cpus).map_err(Error::Failed)
+    generic(cpus)
 }

@@ -3,6 +3,7 @@
 use crate::candidates::Candidate;
 use crate::fewer::Fewer;
 use crate::here::Here;
+use locklab_host::error::Error;
 use locklab_sim::{FigureKey, Machine};
 
 /// What is asked.
@@ -31,13 +32,16 @@ pub struct Question {
 /// The fewest draws that make a band.
 pub(crate) const LEAST_DRAWS: usize = 2;
 
-/// A machine of so many equal cores, for one of which nothing else is known.
+/// Returns a machine of so many equal cores, for one of which nothing else is known.
 ///
 /// # Errors
-/// If there are too many.
-pub(crate) fn generic(cpus: usize) -> Result<Machine, String> {
-    let flat = Machine::builtin("flat-16").ok_or("there is no machine flat-16")?;
-    let mut machine = flat.with(FigureKey::TopologyCores, cpus as f64)?;
+/// [`Error::Failed`] if there are too many.
+pub(crate) fn generic(cpus: usize) -> Result<Machine, Error> {
+    let flat = Machine::builtin("flat-16")
+        .ok_or_else(|| Error::Failed("there is no machine flat-16".into()))?;
+    let mut machine = flat
+        .with(FigureKey::TopologyCores, cpus as f64)
+        .map_err(Error::Failed)?;
     machine.name = "the machine that recorded".to_owned();
     machine.description = format!("a model of which only the number of CPUs is known: {cpus}");
     Ok(machine)

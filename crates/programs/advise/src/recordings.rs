@@ -21,14 +21,14 @@ pub(crate) struct Recordings {
 impl Recordings {
     /// Reads them, in any order.
     pub(crate) fn read(file: &Path, other: Option<&Path>) -> Result<Self, Error> {
-        let recording = read(file)?;
+        let recording = Recording::open(file, Limits::default())?;
         let Some(other) = other else {
             return Ok(Self {
                 recording,
                 fewer: None,
             });
         };
-        let second = read(other)?;
+        let second = Recording::open(other, Limits::default())?;
         let differ = |what: &str, [one, two]: [&str; 2]| {
             let why = format!("the two recordings are of different {what}: {one}, and {two}");
             Err(failed(other, why))
@@ -81,11 +81,6 @@ impl Recordings {
 /// What is wrong with a recording.
 pub(crate) fn failed(file: &Path, why: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {why}", file.display()))
-}
-
-fn read(file: &Path) -> Result<Recording, Error> {
-    let recording = Recording::open(file, Limits::default());
-    recording.map_err(|unreadable| Error::Failed(unreadable.to_string()))
 }
 
 /// A recording of fewer threads, in which there may be one.

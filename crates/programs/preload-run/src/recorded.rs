@@ -40,8 +40,7 @@ impl Recorded {
     /// # Errors
     /// [`Error::Failed`] if it cannot be read or is no recording of this version.
     pub fn read(file: &Path) -> Result<Self, Error> {
-        let recording = Recording::open(file, Limits::default())
-            .map_err(|unreadable| Error::Failed(unreadable.to_string()))?;
+        let recording = Recording::open(file, Limits::default())?;
         let mut symbols = Symbols::default();
         Ok(Self {
             names: recording.lock_names(&mut symbols),

@@ -31,8 +31,7 @@ pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
         locks: Replay::MOST_LOCKS,
         ..Limits::default()
     };
-    let recording = Recording::open(file, limits)
-        .map_err(|unreadable| Error::Failed(unreadable.to_string()))?;
+    let recording = Recording::open(file, limits)?;
     let program = recording
         .program()
         .map_err(|fault| Error::Failed(format!("{}: {fault}", file.display())))?;
