@@ -1,16 +1,15 @@
-//! The path of a matrix, as `CONTRIBUTING.md` lists it: from `main` to the report a
-//! newcomer opens at most thirty files, and each is named by one that comes before.
+//! Holds the paths of `CONTRIBUTING.md` to the source: from `main` to the report of a
+//! matrix a newcomer opens at most thirty files, to that of an advice 25, and each is
+//! named by one that comes before.
 
 use std::path::Path;
 
-/// The most files.
-const MOST: usize = 30;
+/// Each path, with the most files that it may have.
+const PATHS: [(&str, usize); 2] = [("The path of a matrix", 30), ("The path of an advice", 25)];
 
-/// The files of the list, in order.
-fn files(text: &str) -> Vec<&str> {
-    let section = text
-        .split("\n## ")
-        .find(|s| s.starts_with("The path of a matrix"));
+/// The files of a list, in order.
+fn files<'a>(text: &'a str, path: &str) -> Vec<&'a str> {
+    let section = text.split("\n## ").find(|s| s.starts_with(path));
     let lines = section.expect("CONTRIBUTING.md has the section").lines();
     lines
         .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
@@ -35,9 +34,9 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// What is wrong with a list, if something is; `read` gives the text of a file.
-fn fault(files: &[&str], read: impl Fn(&str) -> Option<String>) -> Option<String> {
-    if files.is_empty() || files.len() > MOST {
-        return Some(format!("{} files are not 1 to {MOST}", files.len()));
+fn fault(files: &[&str], most: usize, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if files.is_empty() || files.len() > most {
+        return Some(format!("{} files are not 1 to {most}", files.len()));
     }
     let mut before = String::new();
     for (number, file) in files.iter().enumerate() {
@@ -56,11 +55,13 @@ fn fault(files: &[&str], read: impl Fn(&str) -> Option<String>) -> Option<String
 }
 
 #[test]
-fn the_path_of_a_matrix_is_as_it_is_listed() {
+fn each_path_is_as_it_is_listed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let read = |file: &str| std::fs::read_to_string(root.join(file)).ok();
-    assert_eq!(fault(&files(&text), read), None);
+    for (path, most) in PATHS {
+        assert_eq!(fault(&files(&text, path), most, read), None, "{path}");
+    }
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn a_list_that_is_wrong_is_found() {
         "a/src/deep.rs" | "a/src/shallow.rs" => Some(String::new()),
         _ => None,
     };
-    let of = |files: &[&str]| fault(files, read);
+    let of = |files: &[&str]| fault(files, 30, read);
     let good = ["a/src/main.rs", "a/src/lib.rs", "a/src/deep.rs"];
     assert_eq!(of(&good), None);
     assert!(of(&[]).is_some());

@@ -1,7 +1,7 @@
 //! What becomes of the records of a lock that is acquired, refused or given up: steps,
 //! and what they say of the lock. It must never read a record of anything else.
 
-use crate::moved::{Fetch, Place, Section};
+use crate::migration::{Fetch, Place, Section};
 use crate::owners::Had;
 use crate::program::{Site, Step};
 use crate::reading::{Reading, Waking};

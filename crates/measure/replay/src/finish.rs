@@ -3,7 +3,7 @@
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
-use crate::moved::{Place, fetched, lengths, mean_fetch, moved, shorten};
+use crate::migration::{Place, fetched, lengths, mean_fetch, moved, shorten};
 use crate::preempted::{longest_kept, without_cpu};
 use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};

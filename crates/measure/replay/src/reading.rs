@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 use crate::channels::Channels;
-use crate::moved::{Fetch, Section};
+use crate::migration::{Fetch, Section};
 use crate::owners::{Asked, Owners};
 use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Hold, Idle, Releases, Running};

@@ -15,6 +15,7 @@ use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, Spent, Times, Used};
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The number of ways to call sites that are named: names take long to find.
@@ -65,6 +66,13 @@ impl Recording {
             trace,
             limits,
         })
+    }
+
+    /// Returns the failure of a question that it cannot answer, for this reason, which
+    /// names the file.
+    #[must_use]
+    pub fn failed(&self, why: impl fmt::Display) -> Error {
+        Error::Failed(format!("{}: {why}", self.path.display()))
     }
 
     /// Returns the file's name.
@@ -261,7 +269,7 @@ impl Recording {
         self.program_within(&self.limits)
     }
 
-    /// Returns the program that it describes, within other limits.
+    /// Returns the program that it describes, within other limits; `extract` reads it.
     ///
     /// # Errors
     /// A [`Fault`] if there is nothing to run again.

@@ -2,7 +2,7 @@
 //! means.
 
 use crate::cause::Cause;
-use crate::moved::Section;
+use crate::migration::Section;
 use crate::program::Step;
 use locklab_trace::CpuTime;
 use std::collections::{BTreeMap, HashMap};

@@ -3,16 +3,13 @@
 //!
 //! It must never answer from a recording that is not whole.
 
-use crate::candidates::{Candidate, TODAY, candidates};
-use crate::context::Context;
+use crate::fewer::{Fewer, with_second};
 use crate::gate::Gate;
-use crate::here::Here;
-use crate::machine;
-use crate::question::{Question, generic};
-use crate::recordings::{Recordings, failed};
+use crate::here::{self, Here};
+use crate::question::{Candidate, Question, TODAY, candidates, generic};
 use crate::report::{document, nothing};
-use crate::rerun;
 use crate::runs::{Advice, points};
+use crate::words::Context;
 use locklab_document::Document;
 use locklab_document::number::percent;
 use locklab_host::error::Error;
@@ -55,7 +52,9 @@ pub struct Asked<'a> {
 
 /// What can be asked of the recordings, once they are read.
 pub struct Asking {
-    recordings: Recordings,
+    recording: Recording,
+    /// Whether there is one of fewer threads.
+    fewer: Option<Recording>,
     kind: Kind,
     replay: bool,
     /// Whether the machine that recorded is modelled by what this one measures.
@@ -86,24 +85,31 @@ impl Asked<'_> {
     /// [`Error::Failed`] if a file is no recording of this version, the two are not of one
     /// program and machine, or there is nothing that can be run again.
     pub fn read(self) -> Result<Asking, Error> {
-        let recordings = Recordings::read(self.file, self.other)?;
-        let recording = &recordings.recording;
+        let recording = Recording::open(self.file, Limits::default())?;
+        let (recording, fewer) = match self.other {
+            None => (recording, None),
+            Some(other) => {
+                let [more, fewer] = with_second(recording, other)?;
+                (more, Some(fewer))
+            }
+        };
         let (replay, measured) = (self.replay, self.here.is_none());
         let as_recorded = self.on.is_empty() && self.threads.is_empty();
-        let asking = |kind, recordings| Asking {
-            recordings,
+        let asking = |kind, recording| Asking {
+            recording,
+            fewer,
             kind,
             replay,
             measured,
             as_recorded,
         };
-        let program = match program_of(recording, SPLIT_LOCKS, false) {
+        let program = match program_of(&recording, SPLIT_LOCKS, false) {
             // Nor is there more of it elsewhere, or with more threads.
             Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
                 let kind = Kind::Nothing(sentence(&fault.to_string()), 0.0);
-                return Ok(asking(kind, recordings));
+                return Ok(asking(kind, recording));
             }
-            program => program.map_err(|fault| failed(recording.path(), fault))?,
+            program => program.map_err(|fault| recording.failed(fault))?,
         };
         let times = recording.times();
         // Elsewhere, or with more threads, there may be more of it.
@@ -113,22 +119,21 @@ impl Asked<'_> {
                  for locks or waking those that do.",
                 percent(100.0 * times.share())
             );
-            return Ok(asking(Kind::Nothing(words, times.share()), recordings));
+            return Ok(asking(Kind::Nothing(words, times.share()), recording));
         }
         let scaling = program.scaling_threads();
         if self.threads.iter().any(|&threads| threads != scaling) && !program.can_be_extrapolated()
         {
-            return Err(Error::Failed(format!(
-                "{}: for {} % of the time in which threads had no work, it is not recorded what \
+            return Err(recording.failed(format!(
+                "for {} % of the time in which threads had no work, it is not recorded what \
                  they waited for (input, files, semaphores, a signal of no thread), so it is not \
                  known what other numbers of threads would do; leave out --threads",
-                recording.path().display(),
                 percent(100.0 * program.recorded.unmatched())
             )));
         }
         let here = match &self.here {
             Some(machine) => machine.clone(),
-            None => here(&program)?,
+            None => model(&program)?,
         };
         let machines = match self.on.is_empty() {
             true => vec![here.clone()],
@@ -152,7 +157,7 @@ impl Asked<'_> {
             workers: self.workers,
         };
         let kind = Kind::Simulated(Box::new((program, question)));
-        Ok(asking(kind, recordings))
+        Ok(asking(kind, recording))
     }
 }
 
@@ -178,7 +183,7 @@ impl Asking {
         interrupt: &Arc<AtomicBool>,
         progress: impl Fn(usize, usize) + Sync,
     ) -> Result<Answer, Error> {
-        let recording = &self.recordings.recording;
+        let recording = &self.recording;
         let (file, info) = (recording.path(), recording.info());
         let (program, mut question) = match self.kind {
             Kind::Nothing(words, waiting) => {
@@ -189,15 +194,18 @@ impl Asking {
             }
             Kind::Simulated(simulated) => *simulated,
         };
-        let native = rerun::native(info);
+        let native = here::native(info);
         let mut machine = question.here.clone();
         if let (true, Ok(native)) = (self.measured, &native) {
-            machine = machine::measured(machine, native, info.apart())?;
+            machine = here::measured(machine, native, info.apart())?;
         }
-        question.fewer = self.recordings.fewer(&program, &machine)?;
-        machine = machine::as_recorded(machine, &program.recorded, info.apart())?;
+        let fewer = self.fewer.as_ref();
+        question.fewer = fewer
+            .map(|fewer| Fewer::of(fewer, &program, &machine))
+            .transpose()?;
+        machine = here::as_recorded(machine, &program.recorded, info.apart())?;
         if question.machines == [question.here.clone()] {
-            question.machines = machine::places(&machine, info.apart())?;
+            question.machines = here::places(&machine, info.apart())?;
         }
         question.here = machine;
         question.replayed = match self.replay {
@@ -205,9 +213,9 @@ impl Asking {
             true => {
                 let program = || {
                     program_of(recording, Replay::MOST_LOCKS, true)
-                        .map_err(|fault| failed(file, fault))
+                        .map_err(|fault| recording.failed(fault))
                 };
-                rerun::replayed(native, program, (file, info.apart()), interrupt)?
+                here::replayed(native, program, (file, info.apart()), interrupt)?
             }
         };
         let used = recording.lock_use(names);
@@ -220,7 +228,7 @@ impl Asking {
             Ok(Nearest { delays, gate }) => {
                 let program = match delays {
                     true => within(recording, SPLIT_LOCKS, false, true)
-                        .map_err(|fault| failed(file, fault))?,
+                        .map_err(|fault| recording.failed(fault))?,
                     false => program,
                 };
                 (program, Ok(gate))
@@ -346,8 +354,8 @@ fn sentence(clause: &str) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
-/// A model of the machine that recorded, of what the recording says.
-fn here(program: &Program) -> Result<Machine, Error> {
+/// Returns a model of the machine that recorded, of what the recording says.
+fn model(program: &Program) -> Result<Machine, Error> {
     let cpus = program.recorded.cpus;
     let cpus = cpus.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     generic(cpus)

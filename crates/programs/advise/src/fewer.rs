@@ -1,12 +1,71 @@
 //! A second recording of the program, of fewer threads: how holds grow, and whether it
 //! predicts the one of more.
 //!
-//! It must never let a prediction pass that counts work rather than progress: threads
-//! that only hold for longer compute just as much.
+//! It must never compare recordings of different programs or machines, nor let a
+//! prediction pass that counts work rather than progress: threads that only hold for
+//! longer compute just as much.
 
-use crate::candidates::TODAYS;
-use locklab_replay::{Growth, NoGrowth, Program};
-use locklab_sim::{Machine, Placement, Replay, SimError, replay};
+use crate::here::as_recorded;
+use locklab_host::error::Error;
+use locklab_replay::{Growth, Limits, NoGrowth, Program, Recording};
+use locklab_sim::{Machine, Placement, Replay, SimError, Subject, replay};
+use locklab_trace::Info;
+use std::path::Path;
+
+/// Reads a second recording, and returns both in order of their threads: the one of more
+/// is that which advice is for.
+///
+/// # Errors
+/// [`Error::Failed`] if it is no recording of this version, or the two are not of one
+/// program and machine with different numbers of threads.
+pub(crate) fn with_second(first: Recording, other: &Path) -> Result<[Recording; 2], Error> {
+    let second = Recording::open(other, Limits::default())?;
+    let differ = |what: &str, [one, two]: [&str; 2]| {
+        let why = format!("the two recordings are of different {what}: {one}, and {two}");
+        Err(second.failed(why))
+    };
+    let (one, two) = (first.info(), second.info());
+    if program_of(one) != program_of(two) {
+        return differ("programs", [program_of(one), program_of(two)]);
+    }
+    if one.machine != two.machine {
+        return differ("machines", [&one.machine, &two.machine]);
+    }
+    let threads = [threads(&first)?, threads(&second)?];
+    if threads[0] == threads[1] {
+        let why = format!(
+            "both recordings have {} threads that take locks; record with another number of \
+             threads",
+            threads[0]
+        );
+        return Err(second.failed(why));
+    }
+    Ok(match threads[0] > threads[1] {
+        true => [first, second],
+        false => [second, first],
+    })
+}
+
+/// Returns the program of a recording of fewer threads, in which there may be one.
+fn read_as(recording: &Recording, with_recorder: bool) -> Result<Program, Error> {
+    let limits = Limits {
+        with_recorder,
+        one_thread: true,
+        ..Limits::default()
+    };
+    let program = recording.program_within(&limits);
+    program.map_err(|fault| recording.failed(fault))
+}
+
+fn threads(recording: &Recording) -> Result<usize, Error> {
+    Ok(read_as(recording, false)?.threads.len())
+}
+
+/// Returns the program of a recording, without its arguments.
+fn program_of(info: &Info) -> &str {
+    let command = info.command.as_str();
+    command.split(' ').next().unwrap_or(command)
+}
 
 /// A recording of fewer threads.
 #[derive(Clone, Debug)]
@@ -33,6 +92,24 @@ pub(crate) struct Predicted {
 }
 
 impl Fewer {
+    /// Reads the recording of fewer threads beside `program`, which is that of more, on a
+    /// model of the machine that recorded both.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the recording describes no program.
+    pub(crate) fn of(
+        recording: &Recording,
+        program: &Program,
+        machine: &Machine,
+    ) -> Result<Self, Error> {
+        let few = read_as(recording, false)?;
+        Ok(Self {
+            growth: Growth::between(&few, program),
+            here: as_recorded(machine.clone(), &few.recorded, recording.info().apart())?,
+            program: read_as(recording, true)?,
+        })
+    }
+
     /// Simulates the recording of more threads, read with the recorder's part, by what
     /// was recorded of fewer.
     pub(crate) fn predicts(&self, many: &Program, seed: u64) -> Result<Predicted, SimError> {
@@ -61,7 +138,7 @@ impl Fewer {
         let cpus = self.here.hardware_threads();
         let simulated = replay(&Replay {
             machine: &self.here,
-            lock: TODAYS,
+            lock: Subject::Glibc,
             program: &grown,
             roles: &roles,
             hardware_threads: Some(many.recorded.cpus.map_or(cpus, |there| there.min(cpus))),

@@ -2,12 +2,11 @@
 //! should get on as it did. The farther it is, the wider is what is said; it must never
 //! be a reason to say nothing.
 
-use crate::candidates::TODAYS;
 use crate::fewer::Predicted;
 use crate::here::Here;
 use crate::question::Question;
 use locklab_replay::Program;
-use locklab_sim::{Placement, Replay, Replayed, SimError, replay};
+use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 
 /// By how much a band is wider at each end than what the variants of the model span, as
 /// the logarithm of a factor: with it nine of ten predictions for programs that were
@@ -43,7 +42,7 @@ impl Gate {
         let cpus = here.hardware_threads();
         let simulated = replay(&Replay {
             machine: here,
-            lock: TODAYS,
+            lock: Subject::Glibc,
             program,
             roles: &roles,
             hardware_threads: Some(program.recorded.cpus.map_or(cpus, |there| there.min(cpus))),

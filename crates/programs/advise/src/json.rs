@@ -1,12 +1,11 @@
 //! The advice for programs: one document, whose figures are those of the report.
 
-use crate::context::Context;
 use crate::here::Here;
 use crate::question::Question;
 use crate::runs::Advice;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Summary, not_seen};
+use crate::words::{Context, Summary, not_seen};
 use locklab_replay::{Growth, Program};
 use locklab_sim::Replayed;
 use serde_json::{Map, Value, json};

@@ -11,20 +11,14 @@
 //! the distance of the model and its band allow.
 
 mod answer;
-mod candidates;
 mod chart;
-mod confirm;
-mod context;
 mod fewer;
 mod gate;
 mod here;
 mod json;
 mod lead;
-mod machine;
 mod question;
-mod recordings;
 mod report;
-mod rerun;
 mod runs;
 mod timeline;
 mod validation;
@@ -32,5 +26,4 @@ mod verdict;
 mod words;
 
 pub use answer::{Answer, Asked, Asking};
-pub use candidates::Candidate;
-pub use question::Question;
+pub use question::{Candidate, Question};

@@ -1,18 +1,16 @@
 //! The advice as a report.
 
 use crate::chart::chart;
-use crate::confirm::confirm;
-use crate::context::Context;
 use crate::gate::Gate;
 use crate::here::Here;
 use crate::json::data;
-use crate::lead::paragraph;
+use crate::lead::{confirm, paragraph};
 use crate::question::Question;
 use crate::runs::Advice;
 use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Summary, besides, not_seen, to_confirm};
+use crate::words::{Context, Summary, besides, not_seen, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_lock_use::LockUse;

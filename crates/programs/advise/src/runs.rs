@@ -1,6 +1,5 @@
 //! The simulations behind the advice.
 
-use crate::candidates::TODAYS;
 use crate::gate::Gate;
 use crate::question::{LEAST_DRAWS, Question};
 use locklab_judge::fork_seed;
@@ -161,7 +160,7 @@ pub(crate) fn points(
         let variants = &variants[&which(*machine, roles)];
         let as_is = &variants.as_is;
         let (program, lock) = match task.what {
-            What::Today => (as_is, TODAYS),
+            What::Today => (as_is, Subject::Glibc),
             What::Ideal => (as_is, Subject::Ideal),
             What::Lock(number) => (as_is, question.locks[number].subject()),
             What::Free => (&variants.free, Subject::Ideal),
@@ -169,7 +168,7 @@ pub(crate) fn points(
                 let readers = Subject::Lock("rw-queued", Waiters::SpinThenPark);
                 (&variants.changed[number], readers)
             }
-            What::Otherwise(number) => (&variants.changed[number], TODAYS),
+            What::Otherwise(number) => (&variants.changed[number], Subject::Glibc),
         };
         replay(&Replay {
             machine: &drawn[*machine][task.draw],
