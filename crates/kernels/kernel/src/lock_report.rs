@@ -7,14 +7,13 @@
 use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
-use locklab_document::number::{grouped, percent, short, time};
-use locklab_document::{Column, ColumnGroup, Part, Section, Table, render};
+use locklab_document::number::grouped;
+use locklab_document::{Part, Section, render};
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Sample};
-use locklab_lock_use::{Counts, LockUse, Used};
+use locklab_lock_use::{BothSides, Counts, LockUse, Used};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Where a sample keeps it.
@@ -175,35 +174,23 @@ fn document(profiled: &Profiled) -> Value {
     }
 }
 
-/// The waits of one side for the locks of a name, over the pairs.
-#[derive(Default)]
-struct Sum {
-    waits: u64,
-    nanoseconds: u64,
-    pairs: Vec<u32>,
-}
-
 fn section(cell: &Cell) -> Option<Section> {
-    let mut rows: BTreeMap<(String, String), [Sum; 2]> = BTreeMap::new();
-    let mut runs: [Vec<Run>; 2] = [Vec::new(), Vec::new()];
+    let mut waits = BothSides::default();
+    let mut runs: Vec<Run> = Vec::new();
     let mut failed = Vec::new();
     for pair in &cell.pairs {
         for (side, sample) in Side::BOTH.into_iter().zip(pair.samples()) {
-            let at = usize::from(side == Side::Experiment);
             match profiled(sample) {
                 None => {}
                 Some(Profiled::Failed(why)) => failed.push(why),
                 Some(Profiled::Run(run)) => {
-                    for lock in &run.profile.locks {
-                        let key = (lock.name.clone(), lock.kind.clone());
-                        rows.entry(key).or_default()[at].add(lock, pair.index);
-                    }
-                    runs[at].push(run);
+                    waits.add(side, pair.index, run.profile.locks.iter().map(used));
+                    runs.push(run);
                 }
             }
         }
     }
-    let first = runs.iter().flatten().next().cloned();
+    let first = runs.first().cloned();
     if first.is_none() && failed.is_empty() {
         return None;
     }
@@ -224,91 +211,14 @@ fn section(cell: &Cell) -> Option<Section> {
         first.processes,
         caveat(first.translated)
     ));
-    let all: Vec<&LockProfile> = runs.iter().flatten().map(|run| &run.profile).collect();
+    let all: Vec<&LockProfile> = runs.iter().map(|run| &run.profile).collect();
     for note in losses(&all) {
         section = section.note(note);
     }
-    if rows.is_empty() {
+    if waits.is_empty() {
         return Some(section.prose("No lock was waited for."));
     }
-    Some(section.with(Part::Table(table(rows, &runs, first.translated))))
-}
-
-fn table(
-    rows: BTreeMap<(String, String), [Sum; 2]>,
-    runs: &[Vec<Run>; 2],
-    translated: bool,
-) -> Table {
-    let totals = runs.each_ref().map(|runs| {
-        let each = runs.iter().map(|run| run.profile.nanoseconds());
-        each.sum::<u64>()
-    });
-    let mut rows: Vec<_> = rows.into_iter().collect();
-    // Shares of each side, so that the longer of two does not decide.
-    let weight = |sums: &[Sum; 2]| {
-        let of = |at: usize| sums[at].nanoseconds as f64 / totals[at].max(1) as f64;
-        (of(0) + of(1), sums[0].waits + sums[1].waits)
-    };
-    rows.sort_by(|(_, a), (_, b)| {
-        weight(b)
-            .partial_cmp(&weight(a))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    let side = |title: &str| {
-        let mut columns = vec![Column::new("waits", 5), Column::new("of all", 6)];
-        if !translated {
-            columns.push(Column::new("mean", 7));
-        }
-        columns.push(Column::new("pairs", 5));
-        ColumnGroup::new(title, columns)
-    };
-    let cells = |at: usize, sum: &Sum| {
-        let many = runs[at].len();
-        if sum.waits == 0 {
-            return vec!["-".to_owned(); if translated { 3 } else { 4 }];
-        }
-        let mut cells = vec![
-            short(sum.waits as f64 / many as f64),
-            share(sum.nanoseconds, totals[at]),
-        ];
-        if !translated {
-            cells.push(mean(sum.nanoseconds, sum.waits));
-        }
-        cells.push(match (sum.pairs.as_slice(), sum.pairs.len() == many) {
-            (_, true) => "all".into(),
-            ([one], _) => format!("#{}", one + 1),
-            (some, _) => format!("{}/{many}", some.len()),
-        });
-        cells
-    };
-    Table {
-        groups: vec![
-            ColumnGroup::new(
-                "",
-                vec![Column::words("lock", 16), Column::words("kind", 5)],
-            ),
-            side("baseline"),
-            side("experiment"),
-        ],
-        rows: rows
-            .into_iter()
-            .take(MOST)
-            .map(|((name, kind), [baseline, experiment])| {
-                let mut row = vec![name, kind];
-                row.extend(cells(0, &baseline));
-                row.extend(cells(1, &experiment));
-                row
-            })
-            .collect(),
-    }
-}
-
-impl Sum {
-    fn add(&mut self, lock: &LockWaits, pair: u32) {
-        self.waits += lock.waits;
-        self.nanoseconds += lock.nanoseconds;
-        self.pairs.push(pair);
-    }
+    Some(section.with(Part::Table(waits.table(MOST, !first.translated))))
 }
 
 /// What the reader of any profile has to know.
@@ -346,17 +256,6 @@ fn losses(profiles: &[&LockProfile]) -> Vec<String> {
         ));
     }
     notes
-}
-
-fn share(part: u64, all: u64) -> String {
-    match all {
-        0 => "-".into(),
-        all => format!("{} %", percent(100.0 * part as f64 / all as f64)),
-    }
-}
-
-fn mean(nanoseconds: u64, waits: u64) -> String {
-    time(nanoseconds as f64 / waits.max(1) as f64)
 }
 
 #[cfg(test)]

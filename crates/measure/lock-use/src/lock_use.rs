@@ -101,6 +101,8 @@ impl LockUse {
         let has = |what: fn(&Used) -> bool| shown.iter().any(what);
         let width = shown.iter().map(|row| row.name.chars().count()).max();
         let named = width.is_some_and(|width| width <= NAME_IN_TABLE);
+        // Some count acquisitions only, and the time of all of them.
+        let waits = all <= 0.0 || rows.iter().any(|row| row.counts.contended > 0);
         let mut table = Columns::default();
         match named {
             true => table.add(
@@ -127,9 +129,11 @@ impl LockUse {
                 or_dash(row.counts.acquired.map(|number| number as f64), short)
             });
         }
-        table.add("", Column::new("contended", 9), |_, row| {
-            short(row.counts.contended as f64)
-        });
+        if waits {
+            table.add("", Column::new("contended", 9), |_, row| {
+                short(row.counts.contended as f64)
+            });
+        }
         if has(|row| row.counts.waited_ns.is_some()) {
             table.add("waited", Column::new("of all", 7), move |_, row| {
                 let share = row
@@ -141,8 +145,14 @@ impl LockUse {
             });
         }
         if timed && has(|row| row.counts.waited_ns.is_some()) {
-            table.add("waited", Column::new("mean", 7), |_, row| {
-                mean(row.counts.waited_ns, row.counts.contended)
+            table.add("waited", Column::new("mean", 7), move |_, row| {
+                let acquired = || row.counts.acquired.unwrap_or(0);
+                let of = if waits {
+                    row.counts.contended
+                } else {
+                    acquired()
+                };
+                mean(row.counts.waited_ns, of)
             });
         }
         if timed && has(|row| row.counts.longest_ns.is_some()) {
@@ -186,11 +196,11 @@ fn grouped(rows: Vec<Used>) -> Vec<Used> {
     grouped
 }
 
-fn or_dash(value: Option<f64>, words: impl Fn(f64) -> String) -> String {
+pub(crate) fn or_dash(value: Option<f64>, words: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".into(), words)
 }
 
-fn mean(sum: Option<f64>, count: u64) -> String {
+pub(crate) fn mean(sum: Option<f64>, count: u64) -> String {
     or_dash(sum.filter(|_| count > 0), |sum| time(sum / count as f64))
 }
 

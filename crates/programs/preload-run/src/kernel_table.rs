@@ -1,8 +1,9 @@
 //! The report of a table of a kernel's waits, which perf or klockstat made: as far as
 //! it goes.
 
-use locklab_document::number::{grouped, percent, time};
-use locklab_document::{Column, Document, Part, Section, Table, render};
+use locklab_document::number::{percent, time};
+use locklab_document::{Document, Section, render};
+use locklab_lock_use::{Counts, LockUse, Used};
 use locklab_trace::{LockRow, LockTable, lock_table};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -48,37 +49,8 @@ impl KernelTable {
             head = head.note(note);
         }
         document.push(head);
-        let all = self.waited();
-        let cells = |row: &LockRow| {
-            vec![
-                row.name.clone(),
-                match row.kind.is_empty() {
-                    true => row.lock.clone(),
-                    false => row.kind.clone(),
-                },
-                grouped(row.count),
-                format!("{} %", percent(100.0 * row.waited_ns / all.max(1.0))),
-                time(row.waited_ns / row.count.max(1) as f64),
-                time(row.longest_ns),
-            ]
-        };
-        let columns = vec![
-            Column::words("Caller or lock", 24),
-            Column::words("Lock", 8),
-            Column::new(
-                if self.table.counts_all {
-                    "Acquired"
-                } else {
-                    "Waits"
-                },
-                8,
-            ),
-            Column::new("Of all", 6),
-            Column::new("Mean", 7),
-            Column::new("Longest", 7),
-        ];
-        let rows = rows.iter().take(MOST).map(cells).collect();
-        document.push(Section::new("Where").with(Part::Table(Table::new(columns, rows))));
+        let rows: Vec<Used> = rows.iter().map(|row| self.used(row)).collect();
+        document.push(LockUse::section("Where", &rows, MOST));
         render::text(&document, render::Colour::for_stdout())
     }
 
@@ -105,6 +77,26 @@ impl KernelTable {
             "verdict": self.verdict(),
             "notes": self.notes(),
         })
+    }
+
+    /// Returns a row as every report on locks has it.
+    fn used(&self, row: &LockRow) -> Used {
+        let kind = match row.kind.is_empty() {
+            true => &row.lock,
+            false => &row.kind,
+        };
+        Used {
+            name: row.name.clone(),
+            kind: Some(kind.clone()),
+            counts: Counts {
+                acquired: self.table.counts_all.then_some(row.count),
+                contended: if self.table.counts_all { 0 } else { row.count },
+                waited_ns: Some(row.waited_ns),
+                longest_ns: Some(row.longest_ns),
+                held_ns: None,
+            },
+            ..Used::default()
+        }
     }
 
     fn waited(&self) -> f64 {
@@ -169,63 +161,28 @@ impl KernelTable {
 mod tests {
     use super::*;
 
-    fn table(text: &str) -> KernelTable {
-        KernelTable {
-            table: lock_table(text).unwrap(),
-            file: "waits.txt".into(),
-        }
+    fn text(table: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("table.txt");
+        std::fs::write(&file, table).unwrap();
+        KernelTable::read(&file).unwrap().text()
     }
 
     #[test]
-    fn the_report_says_who_waits_most_and_what_a_table_cannot_say() {
-        let by_lock = table(
-            " contended   total wait     max wait     avg wait            address   symbol
-
-         9     30.00 us      3.00 us      3.33 us   ffff9d0409d6f9a8   &task_struct (spinlock)
-         2     10.00 us      1.93 us      5.00 us   ffff9d7804b992d8    (mutex)
- what is this
-",
+    fn its_rows_are_those_of_every_report_on_locks() {
+        let text = text(
+            " contended   total wait     max wait     avg wait         type   caller\n\n         4     \
+             8.00 us      3.00 us      2.00 us     spinlock   do_fstat+0x1b\n",
         );
-        let text = by_lock.text();
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let text = words.join(" ");
-        for part in [
-            "Locks waited for, from waits.txt",
-            "a table of perf lock contention; read, not measured here",
-            "40.0 µs of waiting in all; &task_struct has 75 % of it.",
-            "&task_struct spinlock 9 75 %",
-            "0xffff9d7804b992d8 mutex 2 25 %",
-            "&task_struct is a lock in an object of the slab cache task_struct",
-            "who held a lock and for how long is not in it",
-            "1 lock has no name",
-            "1 line is not read",
+        for words in [
+            "contended",
+            "of all",
+            "100 %",
+            "2.00 µs",
+            "3.00 µs",
+            "spinlock",
         ] {
-            assert!(text.contains(part), "{part}: {text}");
+            assert!(text.contains(words), "no {words}:\n{text}");
         }
-        let json = by_lock.json();
-        assert_eq!(json["rows"][0]["slab"], "task_struct");
-        assert_eq!(json["rows"][1]["waited_ns"], 10_000.0);
-        assert_eq!(
-            json["verdict"],
-            "40.0 µs of waiting in all; &task_struct has 75 % of it."
-        );
-    }
-
-    #[test]
-    fn a_table_without_a_wait_says_so() {
-        let none = table(" contended   total wait     max wait     avg wait   type   caller\n");
-        assert_eq!(none.json()["verdict"], "It has no wait.");
-        let counted = table(
-            "   Caller  Avg Wait    Count   Max Wait   Total Wait
-        pipe_read+0x6a    155 ns    33052   115.5 us       5.1 ms
-",
-        );
-        assert!(counted.text().contains("Acquired"));
-        assert!(
-            counted.json()["notes"][1]
-                .as_str()
-                .unwrap()
-                .contains("every acquisition")
-        );
     }
 }
