@@ -64,7 +64,7 @@ pub(crate) fn test_thoroughly(outcome: &mut Outcome) {
     // Now they run.
     let thorough = "cargo xtask test --thorough";
     outcome.skipped.retain(|s| !s.reason.ends_with(thorough));
-    for (package, kind) in [("modelled", "--test=docs"), ("sweep", "--lib")] {
+    for (package, kind) in [("published", "--test=docs"), ("sweep", "--lib")] {
         let package = format!("--package=locklab-{package}");
         let ignored = ["--release", &package, kind, "--", "--ignored"];
         outcome.add(cargo_test(&ignored));

@@ -12,8 +12,7 @@ use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_modelled::published;
-use locklab_published::EXPERIMENTS;
+use locklab_published::{EXPERIMENTS, report};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,7 +42,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         && (name.ends_with(".toml") || name.contains('/'))
     {
         args.refuse_for_kernels()?;
-        return simulation::own(Path::new(name), &args.design, &args.comparing, common);
+        return file(Path::new(name), &args.design, &args.comparing, common);
     }
     if let Some(unknown) = names.iter().find(unknown) {
         return Err(Error::Usage(format!(
@@ -78,12 +77,9 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         }
     }
     if common.json {
-        print(&format!(
-            "{:#}\n",
-            published::json(&reports, &reproductions)
-        ))?;
+        print(&format!("{:#}\n", report::json(&reports, &reproductions)))?;
     } else if args.all {
-        let scores = published::scores(&reproductions);
+        let scores = report::scores(&reproductions);
         print(&render::text(&scores, render::Colour::for_stdout()))?;
     }
     trouble.map_or(Ok(ExitCode::SUCCESS), Err)

@@ -10,7 +10,6 @@ mod extras;
 mod instrument;
 pub mod machines;
 mod pool;
-pub mod published;
 mod rank;
 mod report;
 pub mod score;

@@ -3,7 +3,7 @@
 //!
 //! A simulator is believed for what it got right where the answer was known.
 //! This crate has the known answers ([`Reference`]), the experiments that gave
-//! them ([`Experiment`]) and the comparison ([`Reproduction`], [`Agreement`]).
+//! them ([`Experiment`]) and the comparison ([`Reproduction`], [`Agreement`], shown by [`report`]).
 //!
 //! ```
 //! let report = locklab_published::reproduce("libslock-uncontended", 1, 2, |_, _| {})?;
@@ -18,11 +18,13 @@
 mod agreement;
 mod awn;
 mod experiment;
+mod files;
 mod lockhammer;
 mod made;
 mod own;
 mod program_locks;
 mod reference;
+pub mod report;
 mod reproduction;
 mod rule;
 mod split;
@@ -33,7 +35,8 @@ pub use experiment::{
     Direction, EXPERIMENTS, Experiment, ExperimentKind, FigureOf, LoopOf, MatrixOf, Measure, Side,
     Threads,
 };
-pub use own::{OwnReference, Time, is_experiment, log_error};
+pub use files::File;
+pub use own::{OwnReference, Time, log_error};
 pub use reference::Reference;
 pub use reproduction::{
     Miss, Question, Reproduced, Reproduction, Shape, reproduce, score, simulate_experiment,

@@ -30,9 +30,9 @@ const RUNS: u64 = 9;
 const BY_CLOCK: &str = "by-clock";
 const ALONE: &str = "alone";
 
-/// Whether a file is an experiment file, with its reference beside it, and not a
+/// Returns whether a file is an experiment file, with its reference beside it, and not a
 /// reference of one's own.
-pub fn is_experiment(text: &str) -> bool {
+pub(crate) fn is_experiment(text: &str) -> bool {
     let table: Result<toml::Table, _> = toml::from_str(text);
     table.is_ok_and(|table| {
         table

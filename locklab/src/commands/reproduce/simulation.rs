@@ -6,17 +6,14 @@ use crate::arguments::{Common, ComparingArgs};
 use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
-use locklab_lab::file::read;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_modelled::published;
-use locklab_published::{Experiment, OwnReference, Reference, Reproduction};
+use locklab_published::{File, Reproduction, log_error, report, simulate_experiment};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs an experiment file of published figures: ours beside theirs. The
-/// reference is expected beside the file's folder, as in this project.
+/// Simulates a file beside its figures: an experiment, or figures of the user's own.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file or its reference cannot be read or is invalid,
@@ -36,91 +33,53 @@ pub fn file(
                figures";
     refuse(&measured, why)?;
     refuse(comparing, why)?;
-    let name = path.display().to_string();
-    let text = read(path)?;
-    let experiment = Experiment::parse(&name, &text)?;
-    let reference = reference_of(path, &experiment.reference)?;
+    let file = File::read(path)?;
     if common.dry_run {
-        return print(&if common.json {
-            let document = json!({"schema": 1, "dry_run": true, "kind": "published", "file": name});
-            format!("{document:#}\n")
-        } else {
-            format!("Would simulate {name}: {}.\n", experiment.title)
-        });
+        return dry_run(path, &file, common);
     }
     let title = path.file_stem().unwrap_or_default().to_string_lossy();
     let progress = Progress::new(1, "simulations", common.quiet);
-    let report = locklab_published::simulate_experiment(
-        &title,
-        &experiment,
-        &reference,
-        design.seed(),
-        workers(),
-        |at, of| progress.set(at as u64, of as u64, &title),
-    );
+    let shows = |at, of| progress.set(at as u64, of as u64, &title);
+    let (seed, workers) = (design.seed(), workers());
+    let (report, times) = match &file {
+        File::Experiment(both) => {
+            let (experiment, reference) = &**both;
+            let report = simulate_experiment(&title, experiment, reference, seed, workers, shows)?;
+            (report, None)
+        }
+        File::Own(own) => {
+            let (report, times) = own.simulate(&title, seed, workers, shows)?;
+            (report, Some(times))
+        }
+    };
     drop(progress);
-    let (value, report) = shown(report?, common)?;
-    if common.json {
-        print(&format!("{:#}\n", published::json(&[value], &[report])))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Simulates a reference file of the user's own, or an experiment file.
-///
-/// # Errors
-/// [`Error::Usage`] if the file cannot be read or is invalid; otherwise the errors
-/// of [`file`].
-pub(super) fn own(
-    path: &Path,
-    design: &DesignSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
-    let name = path.display().to_string();
-    let text = read(path)?;
-    if locklab_published::is_experiment(&text) {
-        return file(path, design, comparing, common);
-    }
-    let own = OwnReference::parse(&name, &text)?;
-    if common.dry_run {
-        return print(&if common.json {
-            let document = json!({"schema": 1, "dry_run": true, "kind": "reference", "file": name});
-            format!("{document:#}\n")
-        } else {
-            format!("Would simulate {name}: {}.\n", own.title())
-        });
-    }
-    let title = path.file_stem().unwrap_or_default().to_string_lossy();
-    let progress = Progress::new(1, "simulations", common.quiet);
-    let result = own.simulate(&title, design.seed(), workers(), |at, of| {
-        progress.set(at as u64, of as u64, &title);
-    });
-    drop(progress);
-    let (report, times) = result?;
     let (mut value, report) = shown(report, common)?;
     if common.json {
-        value["times"] = json!(times);
-        value["times_log_error"] = json!(locklab_published::log_error(&times));
-        print(&format!("{:#}\n", published::json(&[value], &[report])))?;
-    } else if let Some(section) = published::times(&times) {
-        let text = render::text(&published::alone(section), render::Colour::for_stdout());
-        print(&text)?;
+        if let Some(times) = times {
+            value["times"] = json!(times);
+            value["times_log_error"] = json!(log_error(&times));
+        }
+        print(&format!("{:#}\n", report::json(&[value], &[report])))?;
+    } else if let Some(section) = times.as_deref().and_then(report::times) {
+        let document = report::alone(section);
+        print(&render::text(&document, render::Colour::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn reference_of(path: &Path, reference: &str) -> Result<Reference, Error> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let beside = [folder.join(reference), folder.join("..").join(reference)];
-    let found = beside.iter().find(|path| path.is_file()).ok_or_else(|| {
-        Error::Usage(format!(
-            "{}: there is no reference {reference} beside it",
-            path.display()
-        ))
-    })?;
-    let text = read(found)?;
-    Reference::parse(reference, &text)
+/// Prints what would be simulated.
+fn dry_run(path: &Path, file: &File, common: &Common) -> Result<ExitCode, Error> {
+    let name = path.display().to_string();
+    let (kind, title) = match file {
+        File::Experiment(both) => ("published", both.0.title.as_str()),
+        File::Own(own) => ("reference", own.title()),
+    };
+    print(&if common.json {
+        let document = json!({"schema": 1, "dry_run": true, "kind": kind, "file": name});
+        format!("{document:#}\n")
+    } else {
+        format!("Would simulate {name}: {title}.\n")
+    })
 }
 
 /// Simulates the experiment of this name and prints it.
@@ -146,7 +105,7 @@ fn shown(report: Reproduction, common: &Common) -> Result<(Value, Reproduction),
         .map_err(|e| Error::Failed(format!("cannot write the report: {e}")))?;
     value["provenance"] = json!({"source": "simulation"});
     if !common.json {
-        let text = render::text(&published::document(&report), render::Colour::for_stdout());
+        let text = render::text(&report::document(&report), render::Colour::for_stdout());
         print(&format!("{text}\n"))?;
     }
     Ok((value, report))

@@ -1,11 +1,11 @@
 //! Holds the scores of the model in results/simulator.md and docs/accuracy.md to what
 //! the simulator gives today.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-modelled --test docs --
+//! `UPDATE_GOLDEN=1 cargo test --release -p locklab-published --test docs --
 //! --ignored` renews them; read the diff, and the prose around it.
 
 use locklab_document::render::{Colour, text};
-use locklab_modelled::published::scores;
+use locklab_published::report::scores;
 use locklab_published::{EXPERIMENTS, Question, Reproduction, Validation, reproduce};
 use std::path::Path;
 use std::sync::LazyLock;

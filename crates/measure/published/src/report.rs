@@ -1,12 +1,12 @@
-//! Published experiments and their simulation side by side, and how far the two
-//! agree. Only text and tables: `locklab_published` does the simulation.
+//! The reports: published experiments and their simulation side by side, and how far
+//! the two agree. It must never simulate.
 
+use crate::agreement::{Agreement, FLAT, MISS, Published, agreement};
+use crate::own::{Time, log_error};
+use crate::reproduction::{Question, Reproduced, Reproduction, Shape, score};
+use crate::split::Group;
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::Labels;
-use locklab_published::{
-    Agreement, FLAT, Group, MISS, Published, Question, Reproduced, Reproduction, Shape, Time,
-    agreement, log_error, score,
-};
 use serde_json::{Value, json};
 
 /// The number of misses of one experiment that are printed; all are in the JSON
