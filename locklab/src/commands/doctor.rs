@@ -10,7 +10,7 @@ use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::{interrupt, message};
 use locklab_kernel::settings::{BoxSettings, Target};
-use locklab_native::{Native, card};
+use locklab_native::{Native, resolution};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,8 +34,8 @@ pub struct DoctorArgs {
     pub scratch_disk: Option<String>,
 }
 
-/// The time in which a machine card is measured.
-const CARD: Duration = Duration::from_secs(10);
+/// The time in which the resolution of a machine is measured.
+const MEASURED: Duration = Duration::from_secs(10);
 
 /// Examines the machine, and prints the findings.
 ///
@@ -89,28 +89,28 @@ fn test_machine(
     })
 }
 
-/// Measures the machine card, keeps it and prints it.
+/// Measures the resolution of a machine, keeps it and prints it.
 fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     let store = args.store.path()?;
     let interrupt = interrupt::listen()?;
     if !common.quiet {
         message::print(format_args!(
             "Measuring what this machine resolves: {} s.",
-            CARD.as_secs()
+            MEASURED.as_secs()
         ));
     }
     let native = Native::probe();
-    let card = card::measure(&native, CARD, &interrupt).map_err(Error::Failed)?;
-    if let Some(path) = card::path(&store) {
-        card::write(&card, &path).map_err(Error::Failed)?;
+    let resolution = resolution::measure(&native, MEASURED, &interrupt).map_err(Error::Failed)?;
+    if let Some(path) = resolution::path(&store) {
+        resolution::write(&resolution, &path).map_err(Error::Failed)?;
     }
     if common.json {
-        let card = serde_json::to_value(&card).unwrap_or_default();
-        let document = serde_json::json!({ "schema": 1, "machine_card": card });
+        let resolution = serde_json::to_value(&resolution).unwrap_or_default();
+        let document = serde_json::json!({ "schema": 1, "machine_card": resolution });
         return print(&format!("{document:#}\n"));
     }
-    let mut text = format!("Machine card of {}\n", card.machine.name);
-    for (name, value) in card.facts() {
+    let mut text = format!("Machine card of {}\n", resolution.machine.name);
+    for (name, value) in resolution.facts() {
         let _ = writeln!(text, "{name:<12}  {value}");
     }
     print(&text)

@@ -16,12 +16,12 @@ use crate::arena::{Arena, room};
 use crate::clockwork::Clockwork;
 use crate::disturbance::{Disturbance, Usage};
 use crate::latency::LATENCIES;
-use crate::part::{Part, posts};
 use crate::rendezvous::Rendezvous;
+use crate::replayer::Channel;
 use crate::request::Request;
 use crate::round_trip::{Ball, links};
+use crate::script::{Script, posts};
 use crate::slice::Tally;
-use crate::stage::Channel;
 use locklab_workload::Turn;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -92,8 +92,8 @@ pub(crate) struct Block {
     addresses: Vec<Addresses>,
     /// The turns of each worker.
     turns: Vec<Vec<Turn>>,
-    /// The part of each worker in the program that is replayed; none without one.
-    parts: Vec<Part>,
+    /// The script of each worker of the program that is replayed; none without one.
+    scripts: Vec<Script>,
     /// The channels of that program.
     channels: Vec<Channel>,
     /// Posts of each of them where a slice begins.
@@ -146,7 +146,7 @@ impl Block {
             + room(8 * (slices * request.windows.count).max(1))
             + room(8 * latencies);
         let mut arena = Arena::new(size)?;
-        let parts = request.parts();
+        let scripts = request.scripts();
         let channels = match &request.replay {
             Some((replay, _)) => replay.channels(),
             None => 0,
@@ -157,9 +157,9 @@ impl Block {
             turns: (0..threads).map(|worker| request.turns(worker)).collect(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
             posts: (0..channels as u32)
-                .map(|channel| posts(&parts, channel))
+                .map(|channel| posts(&scripts, channel))
                 .collect(),
-            parts,
+            scripts,
             control: arena.put(Control::default()),
             most_pairs,
             pairs: arena.take(most_pairs),

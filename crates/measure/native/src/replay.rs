@@ -4,7 +4,7 @@
 //! It must never change what a thread does or in which order; only threads that
 //! scale may be more or fewer than were recorded.
 
-use crate::part::{Act, Part};
+use crate::script::{Action, Script};
 use crate::work::steps;
 use locklab_document::number;
 use locklab_host::clock;
@@ -113,22 +113,22 @@ impl Replay {
         cast
     }
 
-    /// The parts of all workers, where a step takes `step_ns`.
-    pub(crate) fn parts(&self, workers: usize, step_ns: f64, seed: u64) -> Vec<Part> {
-        let mut acts: BTreeMap<usize, Vec<Act>> = BTreeMap::new();
+    /// The scripts of all workers, where a step takes `step_ns`.
+    pub(crate) fn scripts(&self, workers: usize, step_ns: f64, seed: u64) -> Vec<Script> {
+        let mut actions: BTreeMap<usize, Vec<Action>> = BTreeMap::new();
         let cast = self.cast(workers, seed);
-        let parts = cast.into_iter().map(|Role { thread, start }| {
-            let of_thread = acts.entry(thread).or_insert_with(|| {
+        let scripts = cast.into_iter().map(|Role { thread, start }| {
+            let of_thread = actions.entry(thread).or_insert_with(|| {
                 of_steps(&self.program.threads[thread].steps, step_ns, self.act_ns)
             });
-            let mut acts = of_thread.clone();
-            acts.rotate_left(start);
-            Part {
+            let mut actions = of_thread.clone();
+            actions.rotate_left(start);
+            Script {
                 late_ns: self.late_ns,
-                ..Part::new(acts, step_ns)
+                ..Script::new(actions, step_ns)
             }
         });
-        parts.collect()
+        scripts.collect()
     }
 
     /// Of each lock by how many steps a section is longer if another worker had it, if
@@ -207,31 +207,31 @@ impl Replay {
     }
 }
 
-/// What a piece of work takes beside its steps: to find out what the next act is, and
+/// What a piece of work takes beside its steps: to find out what the next action is, and
 /// how long it lasts, both of which no processor foresees.
 pub(crate) fn act_ns(step_ns: f64) -> f64 {
     const PIECES: u64 = 4096;
     const ROUNDS: usize = 20;
     let lengths = (0..PIECES).map(|piece| 1 + fork_seed(piece, 0) % 24);
-    // As in a program, there is an act of another kind between two.
+    // As in a program, there is an action of another kind between two.
     let other = |piece: u64| match fork_seed(piece, 1) % 2 {
-        0 => Act::Post(0, 0),
-        _ => Act::Idle(0),
+        0 => Action::Post(0, 0),
+        _ => Action::Idle(0),
     };
-    let acts: Vec<Act> = lengths
+    let actions: Vec<Action> = lengths
         .clone()
         .zip(0..)
-        .flat_map(|(length, piece)| [Act::Compute(length), other(piece)])
+        .flat_map(|(length, piece)| [Action::Compute(length), other(piece)])
         .collect();
     let mut others = [0_u64; 2];
     let round = |others: &mut [u64; 2]| {
         let start = clock::now();
-        for act in &acts {
-            match *act {
-                Act::Compute(length) => {
+        for action in &actions {
+            match *action {
+                Action::Compute(length) => {
                     std::hint::black_box(steps(length));
                 }
-                Act::Post(..) => others[0] += 1,
+                Action::Post(..) => others[0] += 1,
                 _ => others[1] += 1,
             }
         }
@@ -243,25 +243,25 @@ pub(crate) fn act_ns(step_ns: f64) -> f64 {
     ((least as f64 - alone) / PIECES as f64).clamp(0.0, 50.0)
 }
 
-fn of_steps(steps: &[Step], step_ns: f64, act_ns: f64) -> Vec<Act> {
+fn of_steps(steps: &[Step], step_ns: f64, act_ns: f64) -> Vec<Action> {
     let mut shares: BTreeMap<u32, bool> = BTreeMap::new();
-    let act = |step: &Step| match *step {
-        // What the act itself takes is part of what was recorded.
-        Step::Work(ns) => Act::Compute(((ns as f64 - act_ns).max(0.0) / step_ns).round() as u64),
+    let action = |step: &Step| match *step {
+        // What the action itself takes is part of what was recorded.
+        Step::Work(ns) => Action::Compute(((ns as f64 - act_ns).max(0.0) / step_ns).round() as u64),
         Step::Acquire { lock, shared } => {
             shares.insert(lock, shared);
-            Act::Acquire {
+            Action::Acquire {
                 place: lock,
                 shared,
             }
         }
-        Step::Release { lock } => Act::Release {
+        Step::Release { lock } => Action::Release {
             place: lock,
             shared: shares.get(&lock).copied().unwrap_or(false),
         },
-        Step::Await { channel } => Act::Await(channel),
-        Step::Post { channel, times } => Act::Post(channel, times),
-        Step::Idle(ns) => Act::Idle(ns),
+        Step::Await { channel } => Action::Await(channel),
+        Step::Post { channel, times } => Action::Post(channel, times),
+        Step::Idle(ns) => Action::Idle(ns),
     };
-    steps.iter().map(act).collect()
+    steps.iter().map(action).collect()
 }

@@ -2,8 +2,8 @@
 //! which a thread holds nothing, and what it does until the next. It allocates
 //! nothing.
 
-use crate::part::Act;
-use crate::stage::{Stage, sleep_exactly};
+use crate::replayer::{Replayer, sleep_exactly};
+use crate::script::Action;
 use crate::turn::{Done, Kind, Taken, Turns, Worker};
 use crate::work::steps;
 use locklab_locks::{NativePlatform, RawLock};
@@ -18,18 +18,19 @@ impl Kind for AllReplayed {
 
 /// Turns of a recorded program.
 pub(crate) struct Replayed<'a, L: RawLock<NativePlatform>> {
-    stage: Stage<'a>,
-    /// The next of the acts.
+    replayer: Replayer<'a>,
+    /// The next of the actions.
     at: Cell<usize>,
     lock: std::marker::PhantomData<&'a L>,
 }
 
 impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
     #[inline(always)]
-    fn next(&self) -> Act {
-        let (acts, at) = (&self.stage.part.acts, self.at.get());
-        self.at.set(if at + 1 == acts.len() { 0 } else { at + 1 });
-        acts[at]
+    fn next(&self) -> Action {
+        let (actions, at) = (&self.replayer.script.actions, self.at.get());
+        self.at
+            .set(if at + 1 == actions.len() { 0 } else { at + 1 });
+        actions[at]
     }
 
     #[inline(always)]
@@ -72,54 +73,54 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
     /// Goes on until it is about to acquire, or the slice is over: a thread may
     /// only wait for others, or post to them.
     fn go_on(&self) {
-        while !self.stage.clockwork.is_over() {
+        while !self.replayer.clockwork.is_over() {
             let at = self.at.get();
             match self.next() {
-                Act::Acquire { .. } => {
+                Action::Acquire { .. } => {
                     self.at.set(at);
                     return;
                 }
-                act => self.alone(act),
+                action => self.alone(action),
             }
         }
     }
 
     /// What needs no lock.
     #[inline(always)]
-    fn alone(&self, act: Act) {
-        match act {
-            Act::Compute(steps) => self.stage.compute(steps),
-            Act::Await(channel) => self.stage.receive(channel),
-            Act::Post(channel, times) => self.stage.channels[channel as usize].post(times),
-            Act::Idle(ns) => self.stage.idle(ns),
-            Act::Acquire { .. } | Act::Release { .. } => {}
+    fn alone(&self, action: Action) {
+        match action {
+            Action::Compute(steps) => self.replayer.compute(steps),
+            Action::Await(channel) => self.replayer.receive(channel),
+            Action::Post(channel, times) => self.replayer.channels[channel as usize].post(times),
+            Action::Idle(ns) => self.replayer.idle(ns),
+            Action::Acquire { .. } | Action::Release { .. } => {}
         }
     }
 }
 
 impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     unsafe fn new(worker: &Worker<'a>) -> Self {
-        let stage = worker.stage.expect("a replay has a stage");
+        let replayer = worker.replayer.expect("a replay has a replayer");
         sleep_exactly();
-        let done = stage.entry.done;
+        let done = replayer.entry.done;
         let replayed = Self {
-            at: Cell::new(if done == stage.part.acts.len() {
+            at: Cell::new(if done == replayer.script.actions.len() {
                 0
             } else {
                 done
             }),
-            stage,
+            replayer,
             lock: std::marker::PhantomData,
         };
-        replayed.alone(stage.entry.rest);
+        replayed.alone(replayer.entry.rest);
         replayed.go_on();
         replayed
     }
 
     #[inline(always)]
     fn acquire(&self, worker: &Worker<'a>) {
-        // The act stays the next: what follows needs to know it.
-        if let Act::Acquire { place, shared } = self.stage.part.acts[self.at.get()] {
+        // The action stays the next: what follows needs to know it.
+        if let Action::Acquire { place, shared } = self.replayer.script.actions[self.at.get()] {
             self.enter(worker, place, shared);
         }
     }
@@ -128,17 +129,17 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
     fn inside_and_release(&self, worker: &Worker<'a>) -> Done {
         let mut done = Done::default();
         let mut held = 0_u32;
-        if let Act::Acquire { place, shared } = self.next() {
+        if let Action::Acquire { place, shared } = self.next() {
             self.note(worker, place, shared, &mut done);
             held = 1;
         }
         while held > 0 {
             match self.next() {
-                Act::Acquire { place, shared } => {
+                Action::Acquire { place, shared } => {
                     self.enter(worker, place, shared);
                     held += 1;
                 }
-                Act::Release { place, shared } => {
+                Action::Release { place, shared } => {
                     let taken = self.taken(worker, place);
                     // SAFETY: we hold it, with this context.
                     unsafe {
@@ -149,7 +150,7 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Replayed<'a, L> {
                     }
                     held -= 1;
                 }
-                act => self.alone(act),
+                action => self.alone(action),
             }
         }
         done

@@ -5,8 +5,8 @@
 
 use crate::layout::LAYOUTS;
 use crate::lock_code::LockCode;
-use crate::part::{ENTRIES, Part};
 use crate::replay::Replay;
+use crate::script::{ENTRIES, Script};
 use crate::timeline::{SliceLength, Windows};
 use crate::work::Critical;
 use locklab_judge::{coin, fork_seed};
@@ -102,11 +102,11 @@ impl Request {
         }
     }
 
-    /// The parts of the workers in the program that they replay.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    /// The scripts of the workers in the program that they replay.
+    pub(crate) fn scripts(&self) -> Vec<Script> {
         match &self.replay {
             Some((replay, step_ns)) => {
-                replay.parts(self.threads, *step_ns, fork_seed(self.seed, TURNS))
+                replay.scripts(self.threads, *step_ns, fork_seed(self.seed, TURNS))
             }
             None => Vec::new(),
         }

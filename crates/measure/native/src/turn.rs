@@ -6,7 +6,7 @@
 //! other turn is read from a list ([`locklab_workload::turns`]), eight bytes
 //! each. It allocates nothing and reads no clock.
 
-use crate::stage::Stage;
+use crate::replayer::Replayer;
 use crate::work::{Critical, Head, Section, fstat, units_over};
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_workload::{Turn, Use};
@@ -41,7 +41,7 @@ pub(crate) struct Worker<'a> {
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,
     /// What it replays instead, if it replays a program.
-    pub(crate) stage: Option<Stage<'a>>,
+    pub(crate) replayer: Option<Replayer<'a>>,
 }
 
 /// What a turn did under its locks.

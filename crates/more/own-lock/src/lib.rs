@@ -16,7 +16,6 @@
 //! step of the model checker; and once more without, for this machine's CPUs.
 //! In a modelled world it always runs in a child process.
 
-mod brought;
 mod check;
 mod compile;
 mod crash;
@@ -31,15 +30,16 @@ mod mutate;
 mod native;
 mod own_lock;
 mod repeat;
+mod rust_lock;
 mod simulate;
 mod source;
 mod template;
 
-pub use brought::{bring, brought, brought_to_checker};
 pub use folders::remove_folders;
 pub use inspect::Facts;
 pub use native::NativeLibrary;
 pub use own_lock::OwnLock;
+pub use rust_lock::{bring, brought, brought_to_checker};
 pub use source::{KernelLock, Source};
 pub use template::{check_template, write_template};
 

@@ -5,7 +5,7 @@
 
 use crate::collect::{Figures, OfRun};
 use crate::plan::Plan;
-use crate::summary::Spread;
+use crate::summary::Quantiles;
 use locklab_document::lines::COLOURED;
 use locklab_document::number::{self, count, label};
 use locklab_document::{BarRow, Bars, Line, LinePoint, Lines, Medium, Part, Section};
@@ -153,13 +153,13 @@ impl Gathered {
     }
 
     /// A figure of a lock over its replicates; `None` where one has none.
-    fn spread(&self, lock: &str, threads: u64, which: usize) -> Option<Spread> {
+    fn spread(&self, lock: &str, threads: u64, which: usize) -> Option<Quantiles> {
         let runs = self.locks.get(lock)?.get(&threads)?;
         let values: Vec<f64> = runs.iter().map(|figures| figures[which]).collect();
         values
             .iter()
             .all(|value| value.is_finite())
-            .then(|| Spread::of(values))?
+            .then(|| Quantiles::of(values))?
     }
 
     /// The locks by their throughput with most threads, the best first.

@@ -181,7 +181,7 @@ fn of_machine<'a>(name: &str, regimes: impl Iterator<Item = &'a OfRegime>) -> Se
         let words: Vec<String> = locks
             .iter()
             .map(|lock| {
-                let figure = |spread: Option<crate::summary::Spread>| {
+                let figure = |spread: Option<crate::summary::Quantiles>| {
                     spread.map_or_else(|| "-".into(), |s| format!("{:.2}", s.median))
                 };
                 format!(

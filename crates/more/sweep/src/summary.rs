@@ -43,9 +43,9 @@ pub(crate) struct OfLock {
     pub cells: usize,
     /// Operations a second against the baseline: the geometric mean over the
     /// cells, by replicate. None if it ran nowhere.
-    pub throughput: Option<Spread>,
+    pub throughput: Option<Quantiles>,
     /// Jain's index: the mean over the cells, by replicate.
-    pub fairness: Option<Spread>,
+    pub fairness: Option<Quantiles>,
     /// Whether its throughput is better or worse than the baseline's.
     pub says: Option<Says>,
     /// A lock that beats it in throughput and fairness together.
@@ -56,7 +56,7 @@ pub(crate) struct OfLock {
 
 /// A figure over replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
+pub(crate) struct Quantiles {
     /// Median of the replicates.
     pub median: f64,
     /// Lower end of the range of nine in ten replicates; with few replicates, of
@@ -66,7 +66,7 @@ pub(crate) struct Spread {
     pub high: f64,
 }
 
-impl Spread {
+impl Quantiles {
     /// The spread of the figures of all replicates; `None` if there are none.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -199,7 +199,7 @@ fn of_regime(
                     let mean = mean(points, &cells)[figure];
                     if exp { mean.exp() } else { mean }
                 });
-                (!cells.is_empty()).then(|| Spread::of(values.collect()))?
+                (!cells.is_empty()).then(|| Quantiles::of(values.collect()))?
             };
             let throughput = of(0, true);
             OfLock {
@@ -233,17 +233,17 @@ mod tests {
     fn replicates_agree_or_do_not() {
         let spread = |low: f64, high: f64| {
             let step = |n| low + (high - low) * f64::from(n) / 20.0;
-            Spread::of((0..=20).map(step).collect()).unwrap()
+            Quantiles::of((0..=20).map(step).collect()).unwrap()
         };
         assert_eq!(spread(1.1, 1.5).says(0.02), Says::Better);
         assert_eq!(spread(0.5, 0.9).says(0.02), Says::Worse);
         assert_eq!(spread(0.99, 1.01).says(0.02), Says::Flat);
         assert_eq!(spread(0.9, 1.1).says(0.02), Says::Unclear);
-        let few = Spread::of(vec![1.2, 0.9, 1.3]).unwrap();
+        let few = Quantiles::of(vec![1.2, 0.9, 1.3]).unwrap();
         assert_eq!((few.low, few.high, few.median), (0.9, 1.3, 1.2));
         // One of twenty-one that differs does not make it unclear.
         let mut ratios = vec![1.2; 20];
         ratios.push(0.9);
-        assert_eq!(Spread::of(ratios).unwrap().says(0.02), Says::Better);
+        assert_eq!(Quantiles::of(ratios).unwrap().says(0.02), Says::Better);
     }
 }

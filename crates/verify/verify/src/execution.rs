@@ -17,7 +17,7 @@ use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
 use random::Random;
-pub(crate) use rounds::{Beyond, FEW, MANY, Rounds};
+pub(crate) use rounds::{FEW, MANY, Rounds, RoundsLeftOut};
 use rounds::{Going, Next};
 pub use rounds::{Onward, Rounding};
 pub use setting::MAX_THREADS;
@@ -802,7 +802,7 @@ pub(crate) fn begin_rounds(rounds: Rounds) {
 
 /// What was left out since then; and whether a loop went on of which it is only known how
 /// its rounds end if another thread ends them.
-pub(crate) fn take_left_out() -> (Beyond, bool) {
+pub(crate) fn take_left_out() -> (RoundsLeftOut, bool) {
     RECORD.with(|r| (r.going.take_beyond(), r.going.take_alike()))
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Must never call an exploration that was cut short complete.
 
-use crate::execution::{self, Again, Beyond, FEW, MANY, Rounds};
+use crate::execution::{self, Again, FEW, MANY, Rounds, RoundsLeftOut};
 use crate::journal::Journal;
 use crate::property::Property;
 use crate::trace::{self, Step};
@@ -385,7 +385,7 @@ pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
 
 /// Explores with loops followed so far: also what was left out of them, and whether
 /// there were rounds that were only known to be alike.
-fn follow(property: &Property, rounds: Rounds, limits: Limits) -> (Explored, Beyond, bool) {
+fn follow(property: &Property, rounds: Rounds, limits: Limits) -> (Explored, RoundsLeftOut, bool) {
     execution::begin_rounds(rounds);
     let explored = explore_bounds(property, limits);
     let (beyond, alike) = execution::take_left_out();
@@ -415,7 +415,7 @@ impl Explored {
 }
 
 /// A sentence for each loop whose rounds after so many were left out.
-fn rounds_left_out(beyond: &Beyond, rounds: u32) -> Vec<String> {
+fn rounds_left_out(beyond: &RoundsLeftOut, rounds: u32) -> Vec<String> {
     let sentence = |(place, executions): (&crate::journal::Place, &u64)| {
         format!(
             "what the loop at {place}, which counts or writes while it waits, does in turn with \

@@ -8,7 +8,7 @@ use locklab_host::interrupt;
 use locklab_host::topology::ranges;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Plan, Spec, card, default_threads, pairs_for, subject};
+use locklab_native::{Native, Plan, Spec, default_threads, pairs_for, resolution, subject};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,13 +37,13 @@ pub(super) fn comparison<'a>(
         .design(pairs, Family::FalseDiscovery, args.aa)?;
     let only = (plan.cpus.len() == 1).then(|| ranges(&plan.cpus));
     let interrupt = interrupt::listen()?;
-    // Without a store there is no card either.
+    // Without a store there is no resolution either.
     let prediction = args
         .store
         .path()
         .ok()
-        .and_then(|store| card::read(&card::path(&store)?))
-        .and_then(|card| card.predict(&plan, &design, &native.machine));
+        .and_then(|store| resolution::read(&resolution::path(&store)?))
+        .and_then(|resolution| resolution.predict(&plan, &design, &native.machine));
     let (instrument, mut experiment) = native
         .instrument(plan, design, Arc::clone(&interrupt))
         .map_err(Error::Failed)?;

@@ -7,8 +7,8 @@ use crate::disturbance::{self, Account, Disturbance};
 use crate::latency::{LATENCIES, Latencies};
 use crate::lock_code::TurnKind;
 use crate::rendezvous::wake_all;
+use crate::replayer::Replayer;
 use crate::slice::Slice;
-use crate::stage::Stage;
 use crate::timeline::Timeline;
 use crate::turn::{Place, Worker};
 use crate::work::{Head, Section};
@@ -259,9 +259,9 @@ impl Block {
                 private: unsafe { addresses.private(worker).as_ref() },
                 critical: request.critical[worker],
                 non_critical: request.non_critical,
-                stage: self.parts.get(worker).map(|part| Stage {
-                    part,
-                    entry: part.entries[request.entry_of(pair)],
+                replayer: self.scripts.get(worker).map(|script| Replayer {
+                    script,
+                    entry: script.entries[request.entry_of(pair)],
                     clockwork: &self.control().clockwork,
                     channels: &self.channels,
                 }),
@@ -278,7 +278,7 @@ impl Block {
                 .map(|latencies| latencies.slice(side)),
             tally: Cell::default(),
         };
-        let turns = match (self.parts.is_empty(), self.turns[worker].is_empty()) {
+        let turns = match (self.scripts.is_empty(), self.turns[worker].is_empty()) {
             (false, _) => TurnKind::Replayed,
             (true, true) => TurnKind::Alike,
             (true, false) => TurnKind::Drawn,

@@ -256,7 +256,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let (mut slices, mut experiment) = native
         .instrument_of([code, code], plan, design, Arc::clone(&interrupt))
         .unwrap();
-    let predicted = crate::card::Prediction { decided: 9, of: 12 };
+    let predicted = crate::resolution::Prediction { decided: 9, of: 12 };
     predicted.note(&mut experiment);
     let began = Instant::now();
     slices.workers = Box::new(Modelled {
@@ -273,7 +273,7 @@ fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute 
     let verdicts = judge(&experiment).unwrap();
     // A report says what became of the prediction.
     let mut report = locklab_document::Document::default();
-    crate::spread::append(&experiment, &verdicts, &mut report);
+    crate::variance::append(&experiment, &verdicts, &mut report);
     let said = format!("{:?}", report.sections);
     assert!(said.contains("The machine card predicted that 9"), "{said}");
     let mut minute = Minute {

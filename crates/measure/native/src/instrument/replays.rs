@@ -2,8 +2,8 @@
 //! milliseconds. Nothing here says how fast anything is.
 
 use super::*;
-use crate::part::Act;
 use crate::replay::Replay;
+use crate::script::Action;
 use crate::spec::Spec;
 use locklab_lab::experiment::Order;
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
@@ -100,28 +100,28 @@ fn program() -> Program {
 #[test]
 fn every_step_stays_and_lengths_become_units() {
     let replay = Replay::new(program(), "a.trace").unwrap();
-    let parts = replay.parts(4, 5.0, 1);
+    let scripts = replay.scripts(4, 5.0, 1);
     assert_eq!(
-        parts[0].acts,
+        scripts[0].actions,
         [
-            Act::Await(0),
-            Act::Acquire {
+            Action::Await(0),
+            Action::Acquire {
                 place: 0,
                 shared: false
             },
-            Act::Compute(200),
-            Act::Release {
+            Action::Compute(200),
+            Action::Release {
                 place: 0,
                 shared: false
             },
-            Act::Idle(1000),
+            Action::Idle(1000),
         ]
     );
     // The release of a reader is one of a reader, and that of a writer is not.
-    let releases = |act: &&Act| matches!(act, Act::Release { .. });
-    let of_worker: Vec<&Act> = parts[1].acts.iter().filter(releases).collect();
+    let releases = |act: &&Action| matches!(act, Action::Release { .. });
+    let of_worker: Vec<&Action> = scripts[1].actions.iter().filter(releases).collect();
     let shared = [(0, false), (1, true), (1, false)];
-    let expected = shared.map(|(place, shared)| Act::Release { place, shared });
+    let expected = shared.map(|(place, shared)| Action::Release { place, shared });
     assert!(of_worker.into_iter().eq(&expected));
 }
 
@@ -137,7 +137,7 @@ fn only_classes_that_scale_have_other_numbers_of_threads() {
     assert_eq!(replay.workers(None), Ok(4));
     assert_eq!(replay.workers(Some(2)), Ok(4));
     assert_eq!(replay.workers(Some(5)), Ok(7));
-    assert_eq!(replay.parts(7, 5.0, 1).len(), 7);
+    assert_eq!(replay.scripts(7, 5.0, 1).len(), 7);
     assert!(replay.workers(Some(0)).is_err());
     let unknown = Program {
         recorded: Recorded {
@@ -229,10 +229,10 @@ fn processes_are_refused() {
 fn what_an_act_takes_is_part_of_the_recorded_work() {
     let of = |act_ns| {
         let replay = Replay::new(program(), "a.trace").unwrap();
-        replay.on_machine(act_ns, 0).parts(4, 5.0, 1)[0].acts[2]
+        replay.on_machine(act_ns, 0).scripts(4, 5.0, 1)[0].actions[2]
     };
-    assert_eq!(of(0.0), Act::Compute(200));
-    assert_eq!(of(50.0), Act::Compute(190));
-    assert_eq!(of(1e6), Act::Compute(0));
+    assert_eq!(of(0.0), Action::Compute(200));
+    assert_eq!(of(50.0), Action::Compute(190));
+    assert_eq!(of(1e6), Action::Compute(0));
     assert!((0.0..=50.0).contains(&crate::replay::act_ns(5.0)));
 }

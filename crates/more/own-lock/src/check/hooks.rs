@@ -5,7 +5,7 @@
 //! must not race. Must never run outside a model, except for `lab_init`, which
 //! precedes the model.
 
-use super::part::{CONSUME, Part, order};
+use super::access::{CONSUME, Part, order};
 use super::race::Access;
 use super::used::accesses;
 use super::waits::{comes_to, has_changed, has_read, has_updated, others_went_on, relax};

@@ -12,9 +12,9 @@
 //!
 //! It must never run outside a model: its state belongs to one execution.
 
+mod access;
 mod bounds;
 mod hooks;
-mod part;
 mod race;
 mod used;
 mod waits;

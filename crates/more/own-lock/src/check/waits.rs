@@ -6,8 +6,8 @@
 //! explored as far as is set ([`locklab_verify::round_ends`]), and what is left out is
 //! said. A round that the next could differ from must never be taken for a wait.
 
+use super::access::{Part, order};
 use super::hooks::flush;
-use super::part::{Part, order};
 use super::used::accesses;
 use super::world::{Round, thread, with};
 use crate::library::{Frame, low};

@@ -33,13 +33,13 @@ pub(crate) const MANY: u32 = 300;
 const LIVELOCK: u32 = 100;
 
 /// Loops whose further rounds were left out: in how many executions.
-pub(crate) type Beyond = BTreeMap<Place, u64>;
+pub(crate) type RoundsLeftOut = BTreeMap<Place, u64>;
 
 /// The state of one exploration, and of its execution.
 #[derive(Default)]
 pub(super) struct Going {
     rounds: Cell<Rounds>,
-    beyond: RefCell<Beyond>,
+    beyond: RefCell<RoundsLeftOut>,
     /// Whether loops have further rounds that all end as the explored ones do.
     alike: Cell<bool>,
     /// Whether a thread goes on with no other in between.
@@ -87,7 +87,7 @@ impl Going {
     }
 
     /// What was left out since then.
-    pub(super) fn take_beyond(&self) -> Beyond {
+    pub(super) fn take_beyond(&self) -> RoundsLeftOut {
         self.beyond.take()
     }
 

@@ -11,7 +11,7 @@ mod definition;
 mod exclusion;
 mod fairness;
 mod interrupts;
-mod meanwhile;
+mod preemption;
 mod programs;
 mod readers;
 mod running;
@@ -50,7 +50,7 @@ pub(crate) use interrupts::{
     interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, last_cpus,
     neighbour_in_interrupt,
 };
-pub(crate) use meanwhile::{
+pub(crate) use preemption::{
     comes_again_meanwhile, loses_races, meanwhile, queue_goes_meanwhile, taken_meanwhile,
     without_node,
 };

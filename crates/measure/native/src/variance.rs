@@ -6,8 +6,8 @@
 //! gives how much either changes one lock's own rate. It judges nothing.
 
 use crate::anova::{between, mean, variance};
-use crate::card;
 use crate::figures::Detail;
+use crate::resolution;
 use crate::round_trip::median;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
@@ -29,7 +29,7 @@ const APART: f64 = 1.02;
 
 /// Standard deviations of one lock's rate, as fractions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
+pub(crate) struct Deviations {
     /// From one block to another: other addresses, and another moment.
     pub(crate) blocks: f64,
     /// From one address to another, within a block; without the noise of the
@@ -44,8 +44,8 @@ pub(crate) struct Spread {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
     threads: u64,
-    baseline: Spread,
-    experiment: Spread,
+    baseline: Deviations,
+    experiment: Deviations,
 }
 
 /// The words in which reports speak of locks, measured or simulated.
@@ -85,7 +85,7 @@ pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Documen
             .insert("throttled_periods".into(), stopped.1.into());
         report.push(quota(stopped));
     }
-    if let Some(sentence) = card::outcome(experiment, verdicts) {
+    if let Some(sentence) = resolution::outcome(experiment, verdicts) {
         report.push(Section::new("What was predicted").prose(sentence));
     }
 }
@@ -205,7 +205,7 @@ fn modes_note(modes: &[Modes]) -> Option<String> {
 
 /// A row for each number of threads that has enough blocks.
 fn rows(cells: &[Cell]) -> Vec<Row> {
-    let mut by_threads: BTreeMap<u64, [Vec<Spread>; 2]> = BTreeMap::new();
+    let mut by_threads: BTreeMap<u64, [Vec<Deviations>; 2]> = BTreeMap::new();
     for cell in cells {
         let Some(threads) = cell.key.number("threads") else {
             continue;
@@ -236,13 +236,13 @@ fn rows(cells: &[Cell]) -> Vec<Row> {
 }
 
 /// The medians of each figure.
-fn middle(spreads: &[Spread]) -> Spread {
-    let known = |of: fn(&Spread) -> Option<f64>| {
+fn middle(spreads: &[Deviations]) -> Deviations {
+    let known = |of: fn(&Deviations) -> Option<f64>| {
         let list: Vec<f64> = spreads.iter().filter_map(of).collect();
         (!list.is_empty()).then(|| median(&list))
     };
     let blocks: Vec<f64> = spreads.iter().map(|s| s.blocks).collect();
-    Spread {
+    Deviations {
         blocks: median(&blocks),
         addresses: known(|s| s.addresses),
         layouts: known(|s| s.layouts),
@@ -250,7 +250,7 @@ fn middle(spreads: &[Spread]) -> Spread {
 }
 
 /// The spread of one lock in one cell, from its samples.
-fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
+fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Deviations> {
     let (mut rates, mut of_addresses) = (Vec::new(), Vec::new());
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for sample in samples {
@@ -267,7 +267,7 @@ fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Spread> {
             }
         }
     }
-    (rates.len() >= LEAST_BLOCKS).then(|| Spread {
+    (rates.len() >= LEAST_BLOCKS).then(|| Deviations {
         blocks: variance(&rates).sqrt() / mean(&rates),
         addresses: (of_addresses.len() >= LEAST_BLOCKS)
             .then(|| mean(&of_addresses).max(0.0).sqrt()),

@@ -1,12 +1,12 @@
-//! Where a worker replays its part of a recorded program: the others post to its
+//! A worker that replays its script of a recorded program: the others post to its
 //! channels, and the slice ends while it waits.
 //!
 //! A worker that computes, sleeps or waits for long looks at the clock
 //! meanwhile, and leaves as soon as the slice is over. It allocates nothing.
 
 use crate::clockwork::Clockwork;
-use crate::part::{Entry, Part};
 use crate::rendezvous::{wait, wake_all};
+use crate::script::{Entry, Script};
 use crate::work::steps;
 use locklab_host::clock;
 use std::hint::black_box;
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 /// What a worker replays, with whom.
 #[derive(Clone, Copy)]
-pub(crate) struct Stage<'a> {
-    pub(crate) part: &'a Part,
+pub(crate) struct Replayer<'a> {
+    pub(crate) script: &'a Script,
     /// Where it begins.
     pub(crate) entry: Entry,
     pub(crate) clockwork: &'a Clockwork,
@@ -90,7 +90,7 @@ pub(crate) fn late_ns() -> u64 {
     std::thread::scope(|scope| scope.spawn(late).join().unwrap_or_default())
 }
 
-impl Stage<'_> {
+impl Replayer<'_> {
     /// Whether the slice is over, after a look at the clock.
     fn over(&self) -> bool {
         self.clockwork.advance(clock::now());
@@ -116,7 +116,7 @@ impl Stage<'_> {
                 return;
             }
             // The rest is too short to sleep through.
-            match left.saturating_sub(self.part.late_ns) {
+            match left.saturating_sub(self.script.late_ns) {
                 0 => std::thread::yield_now(),
                 sleep => std::thread::sleep(LOOK.min(Duration::from_nanos(sleep))),
             }

@@ -1,4 +1,4 @@
-//! A worker's part of a recorded program: what it does again and again, and where slices
+//! The script of a worker in a recorded program: what it does again and again, and where slices
 //! begin.
 //!
 //! A slice is shorter than what was recorded, and a program does not do the same all the
@@ -7,7 +7,7 @@
 
 /// What a worker does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     /// It computes so many steps.
     Compute(u64),
     /// It acquires the lock of this place.
@@ -22,10 +22,10 @@ pub(crate) enum Act {
     Idle(u64),
 }
 
-/// A worker's part: what it does again and again, and where slices begin.
+/// The script of a worker: what it does again and again, and where slices begin.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) acts: Vec<Act>,
+pub(crate) struct Script {
+    pub(crate) actions: Vec<Action>,
     pub(crate) entries: Vec<Entry>,
     /// By how much later than it has asked a worker wakes up, in nanoseconds.
     pub(crate) late_ns: u64,
@@ -37,63 +37,63 @@ pub(crate) const ENTRIES: usize = 32;
 /// Where a worker begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// What is left of the act in which it is.
-    pub(crate) rest: Act,
-    /// How many acts are before what follows.
+    /// What is left of the action in which it is.
+    pub(crate) rest: Action,
+    /// How many actions are before what follows.
     pub(crate) done: usize,
 }
 
 /// That of the moment at which a worker has done a share of all that it does.
-fn entry(acts: &[Act], step_ns: f64, share: f64) -> Entry {
-    // Each act takes some time, so that those of a thread without work have moments, too.
-    let takes = |act: &Act| match *act {
-        Act::Compute(steps) => steps as f64 * step_ns + 1.0,
-        Act::Idle(ns) => ns as f64 + 1.0,
+fn entry(actions: &[Action], step_ns: f64, share: f64) -> Entry {
+    // Each action takes some time, so that those of a thread without work have moments, too.
+    let takes = |action: &Action| match *action {
+        Action::Compute(steps) => steps as f64 * step_ns + 1.0,
+        Action::Idle(ns) => ns as f64 + 1.0,
         _ => 1.0,
     };
-    let mut left = share * acts.iter().map(takes).sum::<f64>();
+    let mut left = share * actions.iter().map(takes).sum::<f64>();
     let mut held = 0_usize;
-    for (done, act) in acts.iter().enumerate() {
-        let length = takes(act);
+    for (done, action) in actions.iter().enumerate() {
+        let length = takes(action);
         if held == 0 && left < length {
             let rest = 1.0 - left.max(0.0) / length;
             let of = |whole: u64| (whole as f64 * rest).round() as u64;
-            return match *act {
-                Act::Compute(steps) => Entry {
-                    rest: Act::Compute(of(steps)),
+            return match *action {
+                Action::Compute(steps) => Entry {
+                    rest: Action::Compute(of(steps)),
                     done: done + 1,
                 },
-                Act::Idle(ns) => Entry {
-                    rest: Act::Idle(of(ns)),
+                Action::Idle(ns) => Entry {
+                    rest: Action::Idle(of(ns)),
                     done: done + 1,
                 },
                 _ => Entry {
-                    rest: Act::Compute(0),
+                    rest: Action::Compute(0),
                     done,
                 },
             };
         }
         left -= length;
-        match act {
-            Act::Acquire { .. } => held += 1,
-            Act::Release { .. } => held = held.saturating_sub(1),
+        match action {
+            Action::Acquire { .. } => held += 1,
+            Action::Release { .. } => held = held.saturating_sub(1),
             _ => {}
         }
     }
     Entry {
-        rest: Act::Compute(0),
+        rest: Action::Compute(0),
         done: 0,
     }
 }
 
-impl Part {
+impl Script {
     /// That of a worker which does this, where a step takes `step_ns`.
-    pub(crate) fn new(acts: Vec<Act>, step_ns: f64) -> Self {
+    pub(crate) fn new(actions: Vec<Action>, step_ns: f64) -> Self {
         let share = |number| number as f64 / ENTRIES as f64;
-        let entry = |number| entry(&acts, step_ns, share(number));
+        let entry = |number| entry(&actions, step_ns, share(number));
         let entries = (0..ENTRIES).map(entry).collect();
         Self {
-            acts,
+            actions,
             entries,
             late_ns: 0,
         }
@@ -101,16 +101,16 @@ impl Part {
 }
 
 /// How many posts a channel has at each of these moments that nobody has taken.
-pub(crate) fn posts(parts: &[Part], channel: u32) -> Vec<u32> {
+pub(crate) fn posts(scripts: &[Script], channel: u32) -> Vec<u32> {
     let of = |number: usize| {
-        let before = parts.iter().flat_map(|part| {
-            let done = part.entries[number].done;
-            &part.acts[..done]
+        let before = scripts.iter().flat_map(|script| {
+            let done = script.entries[number].done;
+            &script.actions[..done]
         });
         let balance: i64 = before
-            .map(|act| match *act {
-                Act::Post(to, times) if to == channel => i64::from(times),
-                Act::Await(of) if of == channel => -1,
+            .map(|action| match *action {
+                Action::Post(to, times) if to == channel => i64::from(times),
+                Action::Await(of) if of == channel => -1,
                 _ => 0,
             })
             .sum();
@@ -124,44 +124,51 @@ pub(crate) fn posts(parts: &[Part], channel: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    const ACQUIRE: Act = Act::Acquire {
+    const ACQUIRE: Action = Action::Acquire {
         place: 0,
         shared: false,
     };
-    const RELEASE: Act = Act::Release {
+    const RELEASE: Action = Action::Release {
         place: 0,
         shared: false,
     };
 
     #[test]
     fn a_worker_begins_within_its_work_and_never_with_a_lock() {
-        let acts = [
-            Act::Compute(100),
+        let actions = [
+            Action::Compute(100),
             ACQUIRE,
-            Act::Compute(100),
+            Action::Compute(100),
             RELEASE,
-            Act::Idle(200),
+            Action::Idle(200),
         ];
-        let at = |share| entry(&acts, 1.0, share);
+        let at = |share| entry(&actions, 1.0, share);
         let of = |rest, done| Entry { rest, done };
-        assert_eq!(at(0.0), of(Act::Compute(100), 1));
-        assert_eq!(at(0.125), of(Act::Compute(50), 1));
+        assert_eq!(at(0.0), of(Action::Compute(100), 1));
+        assert_eq!(at(0.125), of(Action::Compute(50), 1));
         // Within the section: after it.
-        assert_eq!(at(0.3), of(Act::Idle(200), 5));
-        assert_eq!(at(0.75), of(Act::Idle(101), 5));
-        assert_eq!(entry(&[ACQUIRE, RELEASE], 1.0, 0.9), of(Act::Compute(0), 0));
-        assert_eq!(entry(&[], 1.0, 0.5), of(Act::Compute(0), 0));
+        assert_eq!(at(0.3), of(Action::Idle(200), 5));
+        assert_eq!(at(0.75), of(Action::Idle(101), 5));
+        assert_eq!(
+            entry(&[ACQUIRE, RELEASE], 1.0, 0.9),
+            of(Action::Compute(0), 0)
+        );
+        assert_eq!(entry(&[], 1.0, 0.5), of(Action::Compute(0), 0));
     }
 
     #[test]
     fn what_was_posted_before_is_there() {
-        let part = |acts| Part::new(acts, 1.0);
-        let post = Act::Post(0, 1);
-        let parts = [
-            part(vec![post, Act::Compute(100), post, Act::Compute(100)]),
-            part(vec![Act::Compute(150), Act::Await(0), Act::Compute(50)]),
+        let script = |actions| Script::new(actions, 1.0);
+        let post = Action::Post(0, 1);
+        let scripts = [
+            script(vec![post, Action::Compute(100), post, Action::Compute(100)]),
+            script(vec![
+                Action::Compute(150),
+                Action::Await(0),
+                Action::Compute(50),
+            ]),
         ];
-        let posts = posts(&parts, 0);
+        let posts = posts(&scripts, 0);
         assert_eq!(posts[0], 0);
         assert_eq!(posts[ENTRIES / 4], 1);
         assert_eq!(posts[5 * ENTRIES / 8], 2);

@@ -1,4 +1,5 @@
-//! The machine card: what this machine resolves in a minute, measured in some
+//! The resolution of this machine, which reports call its machine card: what it shows
+//! within a minute, measured in some
 //! seconds, and the number of cells that a plan will decide, predicted from it.
 //!
 //! It compares a lock with itself, so that all it sees is the machine. It is
@@ -27,9 +28,9 @@ use std::time::Duration;
 /// The lock that is compared with itself.
 const LOCK: &str = "ticket";
 
-/// What a machine resolves.
+/// Holds what a machine resolves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct Resolution {
     /// The processor, the CPUs and the kernel that were measured.
     pub machine: Machine,
     /// Seconds for which it was measured.
@@ -64,7 +65,7 @@ pub struct Prediction {
     pub of: usize,
 }
 
-/// Measures the card of this machine.
+/// Measures the resolution of this machine.
 ///
 /// # Errors
 /// If it cannot be measured, or was interrupted.
@@ -72,7 +73,7 @@ pub fn measure(
     native: &Native,
     time: Duration,
     interrupt: &Arc<AtomicBool>,
-) -> Result<Card, String> {
+) -> Result<Resolution, String> {
     let mut threads = vec![1, native.topology.order.len()];
     threads.dedup();
     let spec = Spec {
@@ -103,7 +104,7 @@ pub fn measure(
     Ok(of(native.machine.clone(), time, &experiment.cells, &blocks))
 }
 
-fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Card {
+fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Resolution {
     let mut rows: Vec<Row> = Vec::new();
     let (mut disturbed, mut slices) = (0, 0);
     for (cell, block) in cells.iter().zip(blocks) {
@@ -131,7 +132,7 @@ fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Card 
             }
         }
     }
-    Card {
+    Resolution {
         machine,
         seconds: time.as_secs_f64(),
         rows,
@@ -197,8 +198,8 @@ fn two_sided_tail(z: f64) -> f64 {
     p.powi(-4)
 }
 
-impl Card {
-    /// The lines of the card, as facts.
+impl Resolution {
+    /// Returns its lines, as facts.
     #[must_use]
     pub fn facts(&self) -> Vec<(String, String)> {
         let percent = |x: f64| format!("{} %", number::percent(100.0 * x));
@@ -259,25 +260,25 @@ impl Card {
     }
 }
 
-/// The file of the card, beside a store.
+/// Returns its file, beside a store.
 #[must_use]
 pub fn path(store: &Path) -> Option<PathBuf> {
     let folder = store.parent().filter(|_| store != Path::new(":memory:"))?;
     Some(folder.join("machine-card.json"))
 }
 
-/// The card in a file; `None` if there is none that can be read.
+/// Returns what a file holds; `None` if there is none that can be read.
 #[must_use]
-pub fn read(path: &Path) -> Option<Card> {
+pub fn read(path: &Path) -> Option<Resolution> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Writes the card to a file.
+/// Writes it to a file.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(card: &Card, path: &Path) -> Result<(), String> {
-    let text = serde_json::to_string_pretty(card).unwrap_or_default();
+pub fn write(resolution: &Resolution, path: &Path) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(resolution).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(path, text + "\n"))
@@ -334,12 +335,12 @@ mod tests {
     use crate::work::Calibration;
     use locklab_host::topology::Topology;
 
-    fn card(alone: f64, contended: f64) -> Card {
+    fn card(alone: f64, contended: f64) -> Resolution {
         let row = |threads, spread| Row {
             threads,
             scatter: vec![(spread, 20_000_000); 6],
         };
-        Card {
+        Resolution {
             machine: Machine {
                 name: "a machine".into(),
                 kernel: String::new(),
@@ -354,7 +355,7 @@ mod tests {
         }
     }
 
-    fn predicted(card: &Card, threads: Vec<usize>) -> Option<Prediction> {
+    fn predicted(card: &Resolution, threads: Vec<usize>) -> Option<Prediction> {
         let topology = Topology {
             order: vec![0, 1],
             known: true,
@@ -386,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_decides_all_and_a_noisy_one_only_what_does_not_contend() {
-        let decided = |card: &Card| predicted(card, vec![1, 2, 4]).unwrap();
+        let decided = |card: &Resolution| predicted(card, vec![1, 2, 4]).unwrap();
         assert_eq!(
             decided(&card(0.001, 0.005)),
             Prediction {
