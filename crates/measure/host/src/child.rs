@@ -1,5 +1,5 @@
 //! A forked child that computes: how it begins, what it may use, how its faults
-//! are seen, and the wait for its end.
+//! are seen, and the wait for its end. Nothing else in Locklab forks.
 //!
 //! A fork, not a new program: the work is a value, which may hold what no
 //! command line can name. How an answer comes back is the caller's business.
@@ -11,7 +11,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::wait::WaitStatus;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -22,9 +22,13 @@ pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 /// Size of the stack of handlers, in bytes.
 const STACK: usize = 64 << 10;
 
-/// Forks a child that does `work` and ends. It gets SIGKILL if its parent ends,
-/// leaves no core file, and may use `memory` bytes of addresses, if that is
-/// limited: an endless loop that allocates must not take the machine with it.
+/// The exit status of a child whose work panicked.
+pub const PANICKED: u8 = 101;
+
+/// Forks a child that does `work` and ends with the status that it returns, or
+/// [`PANICKED`]. It gets SIGKILL if its parent ends, leaves no core file, and may use
+/// `memory` bytes of addresses, if that is limited: an endless loop that allocates must
+/// not take the machine with it.
 ///
 /// # Errors
 /// There is no room for another process.
@@ -32,19 +36,25 @@ const STACK: usize = 64 << 10;
 /// # Safety
 /// `work` uses nothing that another thread of the parent may hold, but for the
 /// allocator and the loader, which glibc keeps usable.
-pub unsafe fn start(memory: Option<u64>, work: impl FnOnce()) -> nix::Result<Pid> {
+pub unsafe fn start(memory: Option<u64>, work: impl FnOnce() -> u8) -> nix::Result<Pid> {
+    let parent = getpid();
     // SAFETY: the caller's promise; the child ends below.
     if let ForkResult::Parent { child } = unsafe { fork() }? {
         return Ok(child);
     }
     let _ = set_pdeathsig(Signal::SIGKILL);
+    // It may have ended before.
+    if getppid() != parent {
+        // SAFETY: ends this process only.
+        unsafe { libc::_exit(0) };
+    }
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     if let Some(bytes) = memory {
         let _ = setrlimit(Resource::RLIMIT_AS, bytes, bytes);
     }
-    let _ = catch_unwind(AssertUnwindSafe(work));
+    let status = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
     // SAFETY: ends the process at once, without the parent's destructors.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(status.into()) }
 }
 
 /// Waits for the end of a child; returns how it ended, and its CPU time, which

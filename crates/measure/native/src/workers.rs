@@ -12,16 +12,16 @@ use crate::block::Block;
 use crate::crash::{Watch, park};
 use crate::latency::Latencies;
 use crate::rendezvous::wait;
+use locklab_host::child;
 use locklab_host::clock::{self, Clocks, Fault, nanos};
 use locklab_host::environment;
 use locklab_host::topology::pin_to;
 use locklab_lab::experiment::Invalid;
 use locklab_lab::instrument::Stopped;
 use locklab_locks::Threads;
-use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getppid};
+use nix::unistd::Pid;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -256,17 +256,23 @@ impl Children {
 
 fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, Stopped> {
     let threads = block.request.threads;
-    let parent = nix::unistd::getpid();
     let mut children = Children {
         alive: Vec::with_capacity(threads),
         failed: None,
     };
     for worker in 0..threads {
         let latencies = latencies(block);
+        let work = || {
+            // SAFETY: each child has its own index, and its only thread has taken
+            // no number before.
+            unsafe { Threads::assume_cpu(worker) };
+            pin_to(cpu_of(block, worker));
+            block.work(worker, latencies);
+            0
+        };
         // SAFETY: the child keeps to what this module's head says.
-        match unsafe { fork() } {
-            Ok(ForkResult::Child) => child(block, worker, latencies, parent),
-            Ok(ForkResult::Parent { child }) => children.alive.push(child),
+        match unsafe { child::start(None, work) } {
+            Ok(child) => children.alive.push(child),
             Err(e) => {
                 block.abandon();
                 children.kill();
@@ -293,23 +299,4 @@ fn run_processes(block: &Arc<Block>, interrupt: &AtomicBool) -> Result<Ending, S
             None => Ending::Well,
         },
     })
-}
-
-/// Runs a child from start to end.
-fn child(block: &Block, worker: usize, latencies: Option<Latencies>, parent: Pid) -> ! {
-    // Ends the child with its parent, which may have ended already.
-    let _ = set_pdeathsig(Signal::SIGKILL);
-    if getppid() != parent {
-        // SAFETY: ends this process only.
-        unsafe { libc::_exit(0) };
-    }
-    let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // SAFETY: each child has its own index, and its only thread has taken
-        // no number before.
-        unsafe { Threads::assume_cpu(worker) };
-        pin_to(cpu_of(block, worker));
-        block.work(worker, latencies);
-    }));
-    // SAFETY: as above; without the parent's exit handlers and buffers.
-    unsafe { libc::_exit(i32::from(status.is_err())) }
 }

@@ -144,7 +144,8 @@ pub(crate) fn in_child<T: Serialize + DeserializeOwned>(
         let work = || {
             // SAFETY: the child's copy of an end that only its parent uses.
             unsafe { libc::close(parents) };
-            answer(write.as_raw_fd(), patience, work)
+            answer(write.as_raw_fd(), patience, work);
+            0
         };
         // SAFETY: the child uses nothing but memory, the loader and its pipe.
         let child = unsafe { child::start(None, work) };

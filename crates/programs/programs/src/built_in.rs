@@ -4,8 +4,9 @@
 
 use crate::fault::Fault;
 use crate::workloads::switching::{Between, By};
+use locklab_host::child;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::Pid;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -70,12 +71,10 @@ fn reap(child: Pid) -> Result<(), ProgramError> {
     }
 }
 
-/// In a child after fork: runs `work` and exits without the parent's
-/// exit handlers.
-fn child(work: impl FnOnce() -> Result<(), ProgramError>) -> ! {
-    let status = i32::from(work().is_err());
-    // SAFETY: ends this process.
-    unsafe { libc::_exit(status) }
+/// Starts a child that does `work`, and fails if that does.
+fn start(work: impl FnOnce() -> Result<(), ProgramError>) -> Result<Pid, ProgramError> {
+    // SAFETY: this process has one thread; the child makes system calls only.
+    Ok(unsafe { child::start(None, || u8::from(work().is_err())) }?)
 }
 
 /// Runs `processes` processes that call fstat(2) in a loop for `time`; returns
@@ -93,37 +92,33 @@ pub fn fstat(processes: usize, time: Duration) -> Result<String, ProgramError> {
     for n in 0..processes {
         // Its own file, without a name that could be left behind.
         let file = tempfile::tempfile()?;
-        // SAFETY: one thread; the child makes system calls only.
-        match unsafe { fork()? } {
-            ForkResult::Parent { child } => children.push(child),
-            ForkResult::Child => child(|| {
-                use std::os::fd::AsRawFd;
-                let descriptor = file.as_raw_fd();
-                ready.fetch_add(1, Ordering::Relaxed);
-                while go.load(Ordering::Relaxed) == 0 {
-                    std::thread::yield_now();
-                }
-                let mut calls = 0;
-                // At least once, however late it is scheduled.
-                loop {
-                    for _ in 0..64 {
-                        // SAFETY: zero is a value of these plain numbers.
-                        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-                        // SAFETY: our descriptor and our structure.
-                        if unsafe { libc::fstat(descriptor, &raw mut stat) } != 0 {
-                            return Err("fstat".into());
-                        }
-                        std::hint::black_box(&stat);
+        children.push(start(|| {
+            use std::os::fd::AsRawFd;
+            let descriptor = file.as_raw_fd();
+            ready.fetch_add(1, Ordering::Relaxed);
+            while go.load(Ordering::Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+            let mut calls = 0;
+            // At least once, however late it is scheduled.
+            loop {
+                for _ in 0..64 {
+                    // SAFETY: zero is a value of these plain numbers.
+                    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+                    // SAFETY: our descriptor and our structure.
+                    if unsafe { libc::fstat(descriptor, &raw mut stat) } != 0 {
+                        return Err("fstat".into());
                     }
-                    calls += 64;
-                    if go.load(Ordering::Relaxed) != 1 {
-                        break;
-                    }
+                    std::hint::black_box(&stat);
                 }
-                shared.word(FIRST + n).store(calls, Ordering::Relaxed);
-                Ok(())
-            }),
-        }
+                calls += 64;
+                if go.load(Ordering::Relaxed) != 1 {
+                    break;
+                }
+            }
+            shared.word(FIRST + n).store(calls, Ordering::Relaxed);
+            Ok(())
+        })?);
     }
     let end = Instant::now() + Duration::from_secs(30);
     while ready.load(Ordering::Relaxed) < processes as u64 {
@@ -323,15 +318,12 @@ pub fn context_switch(
             thread.join().map_err(|_| "the other thread panicked")??;
             all
         }
-        // SAFETY: one thread; the child makes system calls only.
-        Between::Processes => match unsafe { fork()? } {
-            ForkResult::Child => child(partner),
-            ForkResult::Parent { child } => {
-                let all = measure(one.as_mut())?;
-                reap(child)?;
-                all
-            }
-        },
+        Between::Processes => {
+            let child = start(partner)?;
+            let all = measure(one.as_mut())?;
+            reap(child)?;
+            all
+        }
     };
     let mean = all.iter().sum::<f64>() / all.len() as f64;
     let lowest = all.iter().copied().fold(f64::INFINITY, f64::min);

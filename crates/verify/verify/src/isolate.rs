@@ -128,7 +128,10 @@ mod linux {
         let journal = shared.journal();
         let (stderr, to_stderr) =
             pipe().map_err(|error| crash(format!("no pipe for the model: {error}")))?;
-        let work = || be_the_child(journal, &to_stderr, work);
+        let work = || {
+            be_the_child(journal, &to_stderr, work);
+            0
+        };
         // SAFETY: the child uses nothing that another thread may hold.
         let child = unsafe { child::start(Some(MEMORY), work) }
             .map_err(|error| crash(format!("no process for the model: {error}")))?;
