@@ -147,7 +147,8 @@ fn an_instrument_gets_text_html_and_json_for_nothing() {
         "Figures  model: computed by arithmetic from a real execution; not\n",
         "dice x 20",
         "eyes [eyes]",
-        "Better: eyes changes by +2",
+        "eyes is 2",
+        "): better.",
         "loaded against ivory: better in 2 of 2",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");

@@ -37,14 +37,10 @@ pub(super) fn document(report: &Report) -> Document {
         started: None,
         data: results::workloads(report, &conclusion, &caveats),
     };
-    let lead = conclusion
-        .iter()
-        .map(|s| Part::Prose(s.clone(), Tone::Lead));
-    document.push(Section {
-        parts: lead.collect(),
-        medium: Medium::Page,
-        ..Section::default()
-    });
+    let lead = words::lead(report);
+    if !lead.is_empty() {
+        document.push(Section::new("").with(Part::Prose(lead, Tone::Lead)));
+    }
     let mut set_up = vec![
         ("Baseline".into(), experiment.labels.baseline.clone()),
         ("Experiment".into(), experiment.labels.experiment.clone()),

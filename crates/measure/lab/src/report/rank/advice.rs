@@ -8,7 +8,7 @@ use crate::ranking::{Point, Ranked, Ranking};
 use crate::report::inputs::Words;
 use locklab_document::number;
 
-/// What to take, in one to four sentences.
+/// Returns what to take, a sentence for each use.
 pub(super) fn sentences(ranking: &Ranking, words: &Words) -> Vec<String> {
     let points: Vec<&Point> = ranking.points.iter().filter(|p| is_ranked(p)).collect();
     if points.is_empty() {
@@ -150,7 +150,7 @@ impl Advice<'_> {
             self.by_regime(&mut parts)
         };
         parts.extend(main.and_then(|main| self.lean(main)));
-        format!("Use {}.", parts.join(", "))
+        use_each(&parts)
     }
 
     /// A part for each regime that has its own best lock; returns the first.
@@ -336,8 +336,14 @@ impl Advice<'_> {
                 whats.join(" and ")
             ));
         }
-        (!named.is_empty()).then(|| format!("Use {}.", named.join(", ")))
+        (!named.is_empty()).then(|| use_each(&named))
     }
+}
+
+/// Returns a sentence for each part: `Use A for throughput. Use B for one thread alone.`
+fn use_each(parts: &[String]) -> String {
+    let sentences = parts.iter().map(|part| format!("Use {part}."));
+    sentences.collect::<Vec<_>>().join(" ")
 }
 
 /// "1.62 times `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of

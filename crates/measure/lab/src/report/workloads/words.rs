@@ -5,18 +5,32 @@ use crate::experiment::{Role, Source};
 use crate::report::inputs::Report;
 use crate::report::workload::{base_name, inside, name, warnings_inside};
 use crate::report::{caveats as shared, design, placed};
-use crate::verdicts::JudgedCell;
+use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::number;
-use locklab_judge::{Estimate, Judged, Verdict, Warning};
+use locklab_judge::{Estimate, Verdict, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An interval as text, in percent of the metric's own direction.
+/// Returns a change in percent in words: `1.25 % lower`.
+fn change(percent: f64) -> String {
+    let word = if percent < 0.0 { "lower" } else { "higher" };
+    format!("{:.2} % {word}", percent.abs())
+}
+
+/// Returns the interval of a change: without signs where all of it is on one side.
 fn interval(estimate: &Estimate) -> String {
     let delta = estimate.delta_percent();
-    if !(delta.low.is_finite() && delta.high.is_finite()) {
+    let (low, high) = (delta.low, delta.high);
+    if !(low.is_finite() && high.is_finite()) {
         return "too few pairs for a 95 % interval".into();
     }
-    format!("95 % interval {:+.2} to {:+.2} %", delta.low, delta.high)
+    let [least, most] = match low.abs() <= high.abs() {
+        true => [low, high],
+        false => [high, low],
+    };
+    match low.signum() == high.signum() && low.signum() == delta.value.signum() {
+        true => format!("95 % interval {:.2} to {:.2} %", least.abs(), most.abs()),
+        false => format!("95 % interval {low:+.2} to {high:+.2} %"),
+    }
 }
 
 /// One or two sentences on a workload.
@@ -28,18 +42,18 @@ pub(crate) fn sentence(report: &Report, judged: &JudgedCell) -> String {
             None => "Not run.".into(),
         };
     }
-    let matrix = inside(judged);
+    let matrix = sentence_of_matrix(report, judged);
     let mut text = match judged.primary() {
-        Some(primary) => verdict(&primary.metric.name, &primary.judged),
+        Some(primary) => format!(
+            "{}{}",
+            difference(report, judged, primary),
+            outlook(&primary.judged.verdict)
+        ),
         None if matrix.is_empty() => "Nothing was judged.".to_owned(),
         None => String::new(),
     };
     if !matrix.is_empty() {
-        let sides = report.sides(matrix.first().map_or("", |(metric, _)| base_name(metric)));
-        let cells: Vec<_> = matrix.into_iter().map(|(_, placed)| placed).collect();
-        let margin = design::margin(report);
-        let found = placed::summary(&cells, &sides, &margin, report.lengths);
-        text = format!("{text} {}", found.sentence).trim().to_owned();
+        text = format!("{text} {matrix}").trim().to_owned();
     }
     let set_aside = || cell.pairs.iter().filter_map(|pair| pair.invalid());
     if let Some(fault) = set_aside().next() {
@@ -65,48 +79,111 @@ pub(crate) fn sentence(report: &Report, judged: &JudgedCell) -> String {
     text
 }
 
-fn verdict(name: &str, judged: &Judged) -> String {
-    let estimate = judged.estimate.as_ref();
-    let by = estimate.map_or(0.0, |e| e.delta_percent().value);
+/// Returns the sentence of a matrix that each run gives whole; empty without one.
+fn sentence_of_matrix(report: &Report, judged: &JudgedCell) -> String {
+    let matrix = inside(judged);
+    let Some((metric, _)) = matrix.first() else {
+        return String::new();
+    };
+    let sides = report.sides(base_name(metric));
+    let cells: Vec<_> = matrix.into_iter().map(|(_, placed)| placed).collect();
+    let margin = design::margin(report);
+    placed::summary(&cells, &sides, &margin, report.lengths).sentence
+}
+
+/// Returns a sentence on whether a metric differs, and by how much.
+fn difference(report: &Report, judged: &JudgedCell, metric: &JudgedMetric) -> String {
+    let (name, side) = (&metric.metric.name, report.sides("").experiment);
+    let estimate = metric.judged.estimate.as_ref();
+    let by = change(estimate.map_or(0.0, |e| e.delta_percent().value));
     let between = estimate.map(interval).unwrap_or_default();
-    match &judged.verdict {
-        Verdict::Better => format!("Better: {name} changes by {by:+.2} % ({between})."),
-        Verdict::Worse => format!("Worse: {name} changes by {by:+.2} % ({between})."),
+    let delta = report.cell(judged).delta;
+    let margin = 100.0 * delta.unwrap_or(report.verdicts.settings.delta);
+    let margin = number::percent(margin);
+    match &metric.judged.verdict {
+        verdict @ (Verdict::Better | Verdict::Worse) => {
+            format!(
+                "{name} is {by} with {side} ({between}): {}.",
+                verdict.word()
+            )
+        }
         Verdict::Flat { nonzero: false } => {
-            format!("Flat: {name} is shown to be within the margin ({between}).")
+            format!("{name} is equal within {margin} % ({between}).")
         }
         Verdict::Flat { nonzero: true } => format!(
-            "Flat: {name} changes by {by:+.2} %, which is not zero and within the margin \
+            "{name} is equal within {margin} %: it is {by} with {side}, which is small but not \
+             zero ({between})."
+        ),
+        Verdict::Unclear { .. } => format!(
+            "It is unclear whether {name} differs: with {side} it is {by}, but may be equal \
              ({between})."
         ),
-        Verdict::Unclear {
-            detectable,
-            pairs_for_flat,
-        } => {
-            let mut text =
-                format!("Unclear: {name} is neither shown to differ nor to be flat ({between}).");
-            if let Some(effect) = detectable {
-                let effect = number::percent(100.0 * effect);
-                text += &format!(
-                    " The same number of pairs would find an effect of {effect} % four times in \
-                     five."
-                );
-            }
-            match pairs_for_flat {
-                Some(pairs) if *pairs <= 100_000 => {
-                    let pairs = number::grouped(*pairs);
-                    text += &format!(" About {pairs} pairs could show it flat.");
-                }
-                Some(_) => text += " No reasonable number of pairs could show it flat.",
-                None => {}
-            }
-            text
-        }
         Verdict::Invalid(reasons) => {
             let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-            format!("Invalid: {}.", reasons.join("; "))
+            format!("{name} is invalid: {}.", reasons.join("; "))
         }
     }
+}
+
+/// Returns what more pairs would show of what is unclear.
+fn outlook(verdict: &Verdict) -> String {
+    let Verdict::Unclear {
+        detectable,
+        pairs_for_flat,
+    } = verdict
+    else {
+        return String::new();
+    };
+    let mut text = String::new();
+    if let Some(effect) = detectable {
+        let effect = number::percent(100.0 * effect);
+        text += &format!(
+            " The same number of pairs would find an effect of {effect} % four times in five."
+        );
+    }
+    match pairs_for_flat {
+        Some(pairs) if *pairs <= 100_000 => {
+            let pairs = number::grouped(*pairs);
+            text += &format!(" About {pairs} pairs could show it flat.");
+        }
+        Some(_) => text += " No reasonable number of pairs could show it flat.",
+        None => {}
+    }
+    text
+}
+
+/// The most workloads of which the first sentences speak.
+const FIRST: usize = 6;
+
+/// Returns the first sentences of the report: what differs, and by how much.
+pub(super) fn lead(report: &Report) -> String {
+    let order = ["worse", "better", "unclear", "invalid", "flat"];
+    let rank = |verdict: &Verdict| order.iter().position(|word| *word == verdict.word());
+    let mut found: Vec<_> = report
+        .measured()
+        .filter_map(|judged| Some((judged, judged.primary()?)))
+        .collect();
+    found.sort_by_key(|(_, metric)| rank(&metric.judged.verdict));
+    let alone = report.verdicts.cells.len() == 1;
+    let sentence = |(judged, metric): &(&JudgedCell, &JudgedMetric)| {
+        let sentence = difference(report, judged, metric);
+        match alone {
+            true => sentence,
+            false => format!("{}: {sentence}", name(report, judged)),
+        }
+    };
+    let mut sentences: Vec<String> = found.iter().take(FIRST).map(sentence).collect();
+    if found.len() > FIRST {
+        sentences.push(format!("{} more stand below.", found.len() - FIRST));
+    }
+    // A matrix that each run gives whole has no metric that decides.
+    let is_matrix = |judged: &&JudgedCell| judged.primary().is_none() && !inside(judged).is_empty();
+    let whole = report.measured().filter(is_matrix);
+    sentences.extend(whole.map(|judged| {
+        let name = name(report, judged);
+        format!("{name}: {}", sentence_of_matrix(report, judged))
+    }));
+    sentences.join(" ")
 }
 
 /// The caveats: those of the machine, and the warnings of the primary
