@@ -98,8 +98,9 @@ pub enum Command {
     Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them
     Screen(commands::screen::ScreenArgs),
-    /// Count instructions and modelled L1i misses of a program
-    Icache(commands::icache::IcacheArgs),
+    /// What the modelled front end loses in a program: cycles by cause, L1i misses
+    #[command(alias = "icache")]
+    Frontend(commands::frontend::FrontendArgs),
     /// Build, boot and compare real kernels
     Kernel(Box<commands::kernel::KernelArgs>),
     /// Print the JSON schemas of experiment files and of results

@@ -6,7 +6,7 @@ pub mod advise;
 pub mod compare;
 pub mod doctor;
 pub mod footprint;
-pub mod icache;
+pub mod frontend;
 pub mod judge;
 pub mod kernel;
 pub mod locks;

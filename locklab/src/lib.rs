@@ -87,7 +87,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Advise(args) => commands::advise::run(args, common),
         Command::Judge(args) => commands::judge::run(args, common),
         Command::Footprint(args) => commands::footprint::run(args, common),
-        Command::Icache(args) => commands::icache::run(args, common),
+        Command::Frontend(args) => commands::frontend::run(args, common),
         Command::Screen(args) => commands::screen::run(args, common),
         Command::Schema(args) => commands::schema::run(args),
         Command::WorkloadProgram(args) => commands::workload_program::run(args),

@@ -57,6 +57,7 @@ pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, Error> {
     let counted = Counted {
         report: icache::report("the program", log, ended)?,
         ended: ended.clone(),
+        places: None,
     };
     let (instructions, misses) = (counted.instructions() as f64, counted.misses() as f64);
     let values = [

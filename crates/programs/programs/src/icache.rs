@@ -1,17 +1,23 @@
-//! The i-cache model as an instrument: a program in QEMU's user mode with
-//! the plugin that counts instructions and L1i misses.
+//! The front-end model as an instrument: a program in QEMU's user mode with
+//! the plugin that counts instructions, L1i misses and what else a front end loses.
 //!
 //! The environment is fixed (variables, addresses, random numbers, name), so
 //! that a single-threaded program gives the same counts each time. Figures
 //! are a model's, and must be printed as such.
 
 mod blocks;
+pub mod change;
+pub mod places;
 pub mod report;
+#[cfg(test)]
+mod tests;
 
 use crate::output::excerpt;
+use locklab_frontend::{Frontend, Processor};
 use locklab_host::error::Error;
 use locklab_host::process::{Ended, Launch, Trouble, find};
-use locklab_icache::Geometry;
+use locklab_icache::{Geometry, Prefetch};
+use places::Places;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -29,6 +35,40 @@ pub struct Model {
     /// The origin of the geometry.
     pub source: &'static str,
     plugin: PathBuf,
+    front: Option<Front>,
+}
+
+/// The processor whose front end is modelled.
+#[derive(Clone, Debug)]
+struct Front {
+    processor: Processor,
+    /// How the plugin is told: its name, or its file.
+    argument: String,
+}
+
+/// Returns the processor of this machine, if its front end is known; otherwise a sentence.
+///
+/// # Errors
+/// A sentence that names the processor.
+pub fn processor_of_this_machine() -> Result<Processor, String> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let cpuid = raw_cpuid::CpuId::new();
+        let vendor = cpuid.get_vendor_info();
+        if let (Some(vendor), Some(version)) = (vendor, cpuid.get_feature_info()) {
+            let (family, model) = (version.family_id(), version.model_id());
+            let known = Processor::identified(vendor.as_str(), family.into(), model.into());
+            return known.ok_or_else(|| {
+                let names = Processor::names().collect::<Vec<_>>().join(", ");
+                format!(
+                    "the front end of this processor ({}, family {family}, model {model}) is not \
+                     known: name one with --processor ({names})",
+                    vendor.as_str()
+                )
+            });
+        }
+    }
+    Err("this machine does not say what its processor is: name one with --processor".into())
 }
 
 /// The result of an emulated execution.
@@ -38,6 +78,8 @@ pub struct Counted {
     pub report: Value,
     /// How the program ended.
     pub ended: Ended,
+    /// Where the front end lost cycles, if it was modelled.
+    pub places: Option<Places>,
 }
 
 impl Counted {
@@ -109,7 +151,60 @@ impl Model {
                 (false, None) => "a usual one, since this machine does not say",
             },
             plugin: locklab_host::libraries::qemu_plugin()?,
+            front: None,
         })
+    }
+
+    /// Models the front end of a processor too: that of this name or of this file, or, without
+    /// either, that of this machine. The L1i is then that of the processor, unless `given`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the processor is not known, its file is wrong, or its micro-op cache
+    /// cannot have lines of this length.
+    pub fn with_processor(mut self, name: Option<&str>, given: bool) -> Result<Self, Error> {
+        let (processor, argument) = match name {
+            None => {
+                let processor = processor_of_this_machine().map_err(Error::Usage)?;
+                let known = Processor::names()
+                    .find(|name| Processor::named(name).as_ref() == Ok(&processor))
+                    .unwrap_or_default();
+                (processor, known.to_owned())
+            }
+            Some(file) if file.ends_with(".toml") => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|e| Error::Usage(format!("cannot read {file}: {e}")))?;
+                let processor =
+                    Processor::parse(&text).map_err(|e| Error::Usage(format!("{file}: {e}")))?;
+                let path = std::path::absolute(file)
+                    .map_err(|e| Error::Usage(format!("cannot read {file}: {e}")))?;
+                (processor, path.display().to_string())
+            }
+            Some(name) => {
+                let processor = Processor::named(name).map_err(|e| Error::Usage(e.to_string()))?;
+                (processor, name.to_owned())
+            }
+        };
+        if name.is_some() && !given {
+            self.geometry = Geometry::new(
+                processor.l1i_size.value as u32,
+                processor.l1i_ways.value as u32,
+                self.geometry.line(),
+            )
+            .map_err(|e| Error::Usage(e.to_string()))?;
+            self.source = "the processor's";
+        }
+        Frontend::new(&processor, self.geometry, Prefetch::None).map_err(Error::Usage)?;
+        self.front = Some(Front {
+            processor,
+            argument,
+        });
+        Ok(self)
+    }
+
+    /// Returns the processor whose front end is modelled.
+    #[must_use]
+    pub fn processor(&self) -> Option<&Processor> {
+        self.front.as_ref().map(|front| &front.processor)
     }
 
     /// Runs `program` with `arguments` in `folder` under the model; its
@@ -151,6 +246,10 @@ impl Model {
         };
         let map = log.with_extension("map");
         let blocks = hot.map(|hot| (hot, map.as_path()));
+        let read = |path: &Path| {
+            let text = std::fs::read_to_string(path);
+            text.map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
+        };
         let name = Path::new(program).file_name().unwrap_or_default();
         let ended = self
             .emulated(&launch, name, log, blocks)?
@@ -163,15 +262,22 @@ impl Model {
             })?;
         let report = report(program, log, &ended)?;
         if let Some(hot) = hot {
-            let read = |path: &Path| {
-                let text = std::fs::read_to_string(path);
-                text.map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
-            };
             let text = blocks::in_the_file(&read(hot)?, &file, &read(&map)?)?;
             std::fs::write(hot, text)
                 .map_err(|e| Error::Failed(format!("cannot write {}: {e}", hot.display())))?;
         }
-        Ok(Counted { report, ended })
+        let places = self
+            .processor()
+            .map(|processor| {
+                let sites = read(&log.with_extension("sites"))?;
+                places::places(&sites, &file, &read(&map)?, processor)
+            })
+            .transpose()?;
+        Ok(Counted {
+            report,
+            ended,
+            places,
+        })
     }
 
     /// The launch of `launch` under the model: what it executes by itself is
@@ -200,6 +306,8 @@ impl Model {
         let counts = log.with_extension("json");
         let mut paths = vec![&*self.plugin, counts.as_path()];
         paths.extend(blocks.map(|(hot, _)| hot));
+        let argument = self.front.as_ref().map(|front| Path::new(&front.argument));
+        paths.extend(argument);
         if paths
             .iter()
             .any(|path| path.as_os_str().as_encoded_bytes().contains(&b','))
@@ -220,8 +328,19 @@ impl Model {
             plugin += ",prefetch=next-line";
         }
         let mut arguments: Vec<OsString> = vec!["-seed".into(), "1".into()];
-        if let Some((hot, map)) = blocks {
+        let sites = log.with_extension("sites");
+        let map = log.with_extension("map");
+        if let Some(front) = &self.front {
+            plugin += &format!(",processor={},sites={}", front.argument, sites.display());
+        }
+        if let Some((hot, _)) = blocks {
             plugin += &format!(",hot={}", hot.display());
+        }
+        let map = match blocks {
+            Some((_, map)) => Some(map),
+            None => self.front.as_ref().map(|_| map.as_path()),
+        };
+        if let Some(map) = map {
             arguments.extend(["-d".into(), blocks::LOG.into(), "-D".into(), map.into()]);
         }
         arguments.extend(["-0".into(), name.to_owned()]);

@@ -40,6 +40,42 @@ fn start(log: &str) -> Option<u64> {
     })
 }
 
+/// The addresses that belong to the program's own file.
+pub(super) struct Inside {
+    code: Vec<(u64, u64)>,
+    moved: u64,
+}
+
+impl Inside {
+    /// Finds out where the code of `program` was loaded, by QEMU's log.
+    ///
+    /// # Errors
+    /// If the log does not say it, or the program cannot be read.
+    pub(super) fn new(program: &Path, log: &str) -> Result<Self, Error> {
+        let code = code(program)?;
+        let first = code.iter().map(|(from, _)| *from).min();
+        let (Some(first), Some(start)) = (first, start(log)) else {
+            return Err(Error::Failed(format!(
+                "QEMU does not say where it put the code of {}, so its blocks cannot be named",
+                program.display()
+            )));
+        };
+        Ok(Inside {
+            code,
+            moved: start.wrapping_sub(first),
+        })
+    }
+
+    /// Returns the address in the file; `None` for code of libraries.
+    pub(super) fn of(&self, address: u64) -> Option<u64> {
+        let inside = address.wrapping_sub(self.moved);
+        self.code
+            .iter()
+            .any(|(from, to)| (*from..*to).contains(&inside))
+            .then_some(inside)
+    }
+}
+
 /// Converts the plugin's blocks to addresses in the file `program`; one more
 /// column distinguishes them from those of libraries, whose addresses stay
 /// unchanged.
@@ -48,27 +84,16 @@ fn start(log: &str) -> Option<u64> {
 /// If QEMU's log does not say where the code was loaded, the program cannot be
 /// read, or a line of the plugin is malformed.
 pub(super) fn in_the_file(blocks: &str, program: &Path, log: &str) -> Result<String, Error> {
-    let code = code(program)?;
-    let first = code.iter().map(|(from, _)| *from).min();
-    let (Some(first), Some(start)) = (first, start(log)) else {
-        return Err(Error::Failed(format!(
-            "QEMU does not say where it put the code of {}, so its blocks cannot be named",
-            program.display()
-        )));
-    };
-    let moved = start.wrapping_sub(first);
+    let inside = Inside::new(program, log)?;
     let mut text = format!("{BLOCKS}\n");
     for line in blocks.lines().skip(1) {
         let (address, rest) = line.split_once(',').unwrap_or((line, ""));
         let address = address.strip_prefix("0x").unwrap_or(address);
         let address = u64::from_str_radix(address, 16)
             .map_err(|_| Error::Failed(format!("the plugin's line '{line}' is no block")))?;
-        let inside = address.wrapping_sub(moved);
-        let program = code.iter().any(|(from, to)| (*from..*to).contains(&inside));
-        let (address, place) = if program {
-            (inside, PROGRAM)
-        } else {
-            (address, "elsewhere")
+        let (address, place) = match inside.of(address) {
+            Some(inside) => (inside, PROGRAM),
+            None => (address, "elsewhere"),
         };
         let _ = writeln!(text, "{address:#x},{rest},{place}");
     }

@@ -1,9 +1,12 @@
 //! The counts of an emulated execution, as text and as JSON. Both state that
 //! they are a model's.
 
+use super::change::Change;
+use super::places::Place;
 use super::{Counted, Model};
 use locklab_document::number::grouped;
 use locklab_document::{Column, Table, render};
+use locklab_frontend::Cause;
 use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
@@ -17,6 +20,11 @@ pub fn json(counted: &Counted, command: &[String]) -> Value {
     document["kernel"] = value!({
         "executed": false, "instructions": null, "l1i_fetches": null, "l1i_misses": null,
     });
+    if let Some(places) = &counted.places {
+        // Nothing of the kernel here either.
+        document["frontend"]["kernel"] = Value::Null;
+        document["frontend"]["places"] = value!(places);
+    }
     document["schema"] = value!(1);
     document["kind"] = value!("icache");
     document["tool"] = value!(VERSION);
@@ -53,11 +61,117 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
         Column::new("kernel", 17),
     ];
     text += &render::table(&Table::new(columns, rows));
-    text += "\nSource: model, in an emulated execution of the program alone. Not\n\
-             modelled: prefetch, micro-op cache, speculation, L2. One layout of one\n\
-             build: compare over several link orders before you conclude.\n";
+    if let Some(lost) = lost(report) {
+        text += &lost;
+    }
+    if let Some(places) = &counted.places {
+        text += &listed("Functions that lose most", &places.functions);
+        text += &listed("Call sites that lose most", &places.call_sites);
+        if !places.symbols {
+            text += "\nThe program has no symbols, so its code has addresses for names.\n";
+        }
+    }
+    let lacking = match model.processor() {
+        Some(_) => "speculation, the data side, the kernel,\nanother thread on the core.",
+        None => "prefetch, micro-op cache, speculation, L2.",
+    };
+    if model.processor().is_none()
+        && let Err(why) = super::processor_of_this_machine()
+    {
+        let _ = writeln!(text, "\nOnly the L1i was modelled: {why}.");
+    }
+    let _ = write!(
+        text,
+        "\nSource: model, in an emulated execution of the program alone. Not\n\
+         modelled: {lacking} One layout of one\n\
+         build: compare over several link orders before you conclude.\n"
+    );
     if report["vcpus"].as_u64() > Some(1) {
         text += "The program has several threads, so the counts do not repeat.\n";
+    }
+    let rewritten = report["frontend"]["rewritten_blocks"].as_u64();
+    if let Some(blocks) = rewritten.filter(|blocks| *blocks > 0) {
+        let _ = writeln!(
+            text,
+            "The program wrote over its own code ({} times); caches keep what was there.",
+            grouped(blocks)
+        );
+    }
+    text
+}
+
+/// Cycles by cause, as a table.
+fn lost(report: &Value) -> Option<String> {
+    let user = &report["frontend"]["user"];
+    let all = user["cycles"]["value"].as_f64()?;
+    let row = |label: &str, cycles: &Value| {
+        let value = cycles["value"].as_f64()?;
+        let whole = |end: &str| Some(grouped(cycles[end].as_f64()?.round() as u64));
+        Some(vec![
+            label.to_owned(),
+            whole("value")?,
+            format!("{} to {}", whole("low")?, whole("high")?),
+            format!("{:.1}", 100.0 * value / all.max(1.0)),
+        ])
+    };
+    let mut rows = vec![row("dispatch", &user["dispatch"])?];
+    for (index, (_, name)) in Cause::ALL.into_iter().enumerate() {
+        rows.push(row(name, &user["lost"][index]["cycles"])?);
+    }
+    rows.push(row("in all", &user["cycles"])?);
+    let columns = vec![
+        Column::words("cycles", 20),
+        Column::new("modelled", 12),
+        Column::new("band", 26),
+        Column::new("%", 6),
+    ];
+    let name = report["frontend"]["processor"].as_str()?;
+    let table = render::table(&Table::new(columns, rows));
+    Some(format!("\nFront end: {name}\n\n{table}"))
+}
+
+/// Places with their cycles, as a table; nothing if there are none.
+fn listed(title: &str, places: &[Place]) -> String {
+    if places.is_empty() {
+        return String::new();
+    }
+    let rows = places
+        .iter()
+        .map(|place| {
+            let cycles = grouped(place.cycles.round() as u64);
+            let name: String = match &place.target {
+                Some(target) => format!("{} to {target}", place.name),
+                None => place.name.clone(),
+            };
+            vec![name.chars().take(54).collect(), cycles]
+        })
+        .collect();
+    let columns = vec![Column::words(title, 54), Column::new("cycles", 14)];
+    format!("\n{}", render::table(&Table::new(columns, rows)))
+}
+
+/// What a change of the program costs, in words.
+#[must_use]
+pub fn changed(change: &Change, inline: Option<&str>) -> String {
+    let what = inline.map_or("The change".to_owned(), |symbol| {
+        format!("The change of where {symbol} is inlined")
+    });
+    let verdict = match change.verdict {
+        "better" => "saves cycles",
+        "worse" => "costs cycles",
+        "flat" => "costs nothing that shows",
+        _ => "is not decided: the penalties' band allows both signs",
+    };
+    let percent = change.percent;
+    let mut text = format!(
+        "\n{what} {verdict}:\n\
+         {:+.2} % of the modelled cycles ({:+.2} to {:+.2} % over the band),\n\
+         {:+} instructions. What data costs is in neither build's cycles, so\n\
+         the share of the program's time is smaller.\n",
+        percent.value, percent.low, percent.high, change.instructions
+    );
+    for (name, cycles) in change.largest().into_iter().take(4) {
+        let _ = writeln!(text, "  {name}: {cycles:+.0} cycles");
     }
     text
 }

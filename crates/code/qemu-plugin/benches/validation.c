@@ -1,0 +1,191 @@
+/* One case of code whose time depends on the front end. The code is made at run time, warmed,
+ * and then run REPEATS times in each of 60 parts, between two markers. Prints the ticks of the
+ * time-stamp counter for each unit of work, of the fastest part: others may have been
+ * interrupted. Then the units in all.
+ * Usage: validation CASE SIZE REPEATS */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <x86intrin.h>
+
+/* The markers of crates/code/icache/include/locklab-marker.h. */
+#define BEGIN() __asm__ volatile("nopl 0x6b636f01(%%rax)" ::: "memory")
+#define END() __asm__ volatile("nopl 0x6b636f02(%%rax)" ::: "memory")
+
+#define PARTS 60
+
+static unsigned char *code, *at;
+static uint64_t state = 88172645463325252u;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+static void put(const void *bytes, int n) { memcpy(at, bytes, n); at += n; }
+static void put32(uint32_t n) { put(&n, 4); }
+static void ret(void) { *at++ = 0xc3; }
+
+static void jump(unsigned char *to)
+{
+    *at++ = 0xe9;
+    put32((uint32_t)(to - (at + 4)));
+}
+
+static void call(unsigned char *to)
+{
+    *at++ = 0xe8;
+    put32((uint32_t)(to - (at + 4)));
+}
+
+/* A chain of dependent additions: a cycle each. Unit: an addition. */
+static void clock_code(long size)
+{
+    for (long n = 0; n < size; n++)
+        put("\x48\x83\xc0\x01", 4);
+    ret();
+}
+
+/* Jumps over 16 bytes each. Unit: a jump. */
+static void jumps(long size)
+{
+    for (long n = 0; n < size; n++) {
+        unsigned char *next = at + 16;
+        jump(next);
+        at = next;
+    }
+    ret();
+}
+
+/* SIZE KiB of straight code. Unit: a line of 64 bytes, eight instructions. */
+static void straight(long size)
+{
+    for (long n = 0; n < size * 128; n++)
+        put("\x0f\x1f\x84\x00\x00\x00\x00\x00", 8);
+    ret();
+}
+
+/* Functions that call each other, SIZE deep. Unit: a call with its return. */
+static void calls(long size)
+{
+    for (long n = 0; n < size; n++) {
+        call(at + 32);
+        ret();
+        at = code + 32 * (n + 1);
+    }
+    ret();
+}
+
+/* SIZE functions, one in each line, and jumps to them in turn in an order that is
+ * drawn: the lines of cold code. Unit: a function. */
+static void scattered(long size)
+{
+    uint32_t *order = malloc(size * sizeof *order);
+    for (long n = 0; n < size; n++)
+        order[n] = n;
+    for (long n = size - 1; n > 0; n--) {
+        long other = draw() % (n + 1);
+        uint32_t kept = order[n];
+        order[n] = order[other];
+        order[other] = kept;
+    }
+    unsigned char *start = code + 64;
+    at = code;
+    jump(start + 64 * order[0]);
+    for (long n = 0; n < size; n++) {
+        at = start + 64 * order[n];
+        if (n + 1 < size)
+            jump(start + 64 * order[n + 1]);
+        else
+            ret();
+    }
+    free(order);
+}
+
+typedef void function(void);
+
+/* So many that no predictor keeps them. */
+#define CHOICES (1 << 17)
+static unsigned char choices[CHOICES];
+static function *functions[256];
+static volatile long sink;
+
+/* Calls of SIZE functions in an order that is drawn. Unit: a call. */
+static void indirect(long size)
+{
+    for (long n = 0; n < size; n++) {
+        at = code + 64 * n;
+        functions[n] = (function *)at;
+        ret();
+    }
+    for (long n = 0; n < CHOICES; n++)
+        choices[n] = draw() % size;
+}
+
+static void run_indirect(void)
+{
+    for (long n = 0; n < CHOICES; n++)
+        functions[choices[n]]();
+}
+
+/* Branches of which SIZE in a hundred go the other way. Unit: a branch. */
+static void conditional(long size)
+{
+    for (long n = 0; n < CHOICES; n++)
+        choices[n] = (long)(draw() >> 20) % 100 < size;
+}
+
+__attribute__((noinline)) static void run_conditional(void)
+{
+    for (long n = 0; n < CHOICES; n++)
+        __asm__ volatile("test %0, %0\n\tjz 1f\n\tnop\n1:" : : "r"(choices[n]) : "cc");
+}
+
+int main(int count, char **arguments)
+{
+    static const struct {
+        const char *name;
+        void (*make)(long);
+        void (*run)(void);
+        long units;
+    } cases[] = {
+        {"clock", clock_code, 0, 1},     {"jumps", jumps, 0, 1},
+        {"straight", straight, 0, 16},   {"calls", calls, 0, 1},
+        {"scattered", scattered, 0, 1},  {"indirect", indirect, run_indirect, 0},
+        {"conditional", conditional, run_conditional, 0},
+    };
+    long size = count == 4 ? atol(arguments[2]) : 0;
+    long repeats = count == 4 ? atol(arguments[3]) : 0;
+    if (size < 0 || repeats < 1)
+        return 2;
+    code = mmap(0, 8 << 20, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED)
+        return 3;
+    at = code;
+    for (unsigned n = 0; n < sizeof cases / sizeof *cases; n++) {
+        if (strcmp(cases[n].name, arguments[1]))
+            continue;
+        cases[n].make(size);
+        function *run = cases[n].run ? cases[n].run : (function *)code;
+        double units = cases[n].units ? (double)cases[n].units * size : CHOICES;
+        double best = 1e30;
+        for (int warm = 0; warm < 3; warm++)
+            run();
+        BEGIN();
+        for (int part = 0; part < PARTS; part++) {
+            uint64_t begin = __rdtsc();
+            for (long repeat = 0; repeat < repeats; repeat++)
+                run();
+            double ticks = (double)(__rdtsc() - begin) / repeats / units;
+            best = ticks < best ? ticks : best;
+        }
+        END();
+        printf("%.6f %.0f\n", best, units * repeats * PARTS);
+        return 0;
+    }
+    return 2;
+}

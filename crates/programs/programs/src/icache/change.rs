@@ -1,0 +1,142 @@
+//! Two builds of a program under the same model: what the change costs in cycles, by cause,
+//! and a verdict. Exists for decisions about inlining and layout; must never say more than
+//! the band of the penalties allows.
+
+use locklab_frontend::{Cause, Cycles, Events, Processor};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A change below this share of the cycles is flat.
+const FLAT: f64 = 0.005;
+
+/// What the experiment costs more than the baseline.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// Cycles of the baseline.
+    pub baseline: Cycles,
+    /// Cycles of the experiment.
+    pub experiment: Cycles,
+    /// The change of all cycles in per cent, with each end of the penalties' band.
+    pub percent: Cycles,
+    /// Cycles more that are lost to each cause.
+    pub causes: Vec<Caused>,
+    /// Instructions more.
+    pub instructions: i64,
+    /// `better`, `worse`, `flat` or `unclear`.
+    pub verdict: &'static str,
+}
+
+/// Cycles more that are lost to a cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct Caused {
+    /// The cause.
+    pub cause: Cause,
+    /// Cycles more, with the penalties of the processor file.
+    pub cycles: f64,
+}
+
+/// Returns the instructions and events that a report of the plugin has for user mode.
+#[must_use]
+pub fn counted(report: &Value) -> Option<(u64, Events)> {
+    let events = report.pointer("/frontend/user/events")?;
+    Some((
+        report["user"]["instructions"].as_u64()?,
+        Events::by_name(|name| events[name].as_u64())?,
+    ))
+}
+
+/// Compares two runs.
+#[must_use]
+pub fn change(
+    processor: &Processor,
+    (old_instructions, old): (u64, &Events),
+    (new_instructions, new): (u64, &Events),
+) -> Change {
+    let baseline = processor.cycles(old_instructions, old);
+    let experiment = processor.cycles(new_instructions, new);
+    let percent = |old: f64, new: f64| {
+        if old > 0.0 {
+            100.0 * (new / old - 1.0)
+        } else {
+            0.0
+        }
+    };
+    let value = percent(baseline.value, experiment.value);
+    let ends = [
+        percent(baseline.low, experiment.low),
+        value,
+        percent(baseline.high, experiment.high),
+    ];
+    let low = ends.into_iter().fold(f64::INFINITY, f64::min);
+    let high = ends.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let flat = 100.0 * FLAT;
+    Change {
+        baseline,
+        experiment,
+        percent: Cycles { low, value, high },
+        causes: Cause::ALL
+            .into_iter()
+            .map(|(cause, _)| Caused {
+                cause,
+                cycles: processor.lost(new, cause).value - processor.lost(old, cause).value,
+            })
+            .collect(),
+        instructions: new_instructions as i64 - old_instructions as i64,
+        verdict: if high < -flat {
+            "better"
+        } else if low > flat {
+            "worse"
+        } else if low >= -flat && high <= flat {
+            "flat"
+        } else {
+            "unclear"
+        },
+    }
+}
+
+impl Change {
+    /// Returns the names of the causes that changed most, largest first.
+    #[must_use]
+    pub fn largest(&self) -> Vec<(&'static str, f64)> {
+        let mut causes: Vec<_> = self
+            .causes
+            .iter()
+            .zip(Cause::ALL)
+            .map(|(caused, (_, name))| (name, caused.cycles))
+            .filter(|(_, cycles)| *cycles != 0.0)
+            .collect();
+        causes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_frontend::Event;
+
+    #[test]
+    fn a_verdict_holds_for_the_whole_band() {
+        let processor = Processor::named("zen-3").unwrap();
+        let events = |wrong: u64, decoded: u64| {
+            let mut events = Events::default();
+            events[Event::Direction] = wrong;
+            events[Event::TargetDecoded] = decoded;
+            events
+        };
+        let verdict =
+            |old: &Events, new: &Events| change(&processor, (60_000, old), (60_000, new)).verdict;
+        assert_eq!(verdict(&events(100, 0), &events(50, 0)), "better");
+        assert_eq!(verdict(&events(50, 0), &events(100, 0)), "worse");
+        assert_eq!(verdict(&events(100, 0), &events(100, 0)), "flat");
+        // Fewer of one and more of another: by their penalties either may win.
+        assert_eq!(verdict(&events(100, 0), &events(0, 150)), "unclear");
+        let change = change(
+            &processor,
+            (60_000, &events(100, 0)),
+            (61_000, &events(50, 0)),
+        );
+        assert_eq!(change.instructions, 1000);
+        assert_eq!(change.largest(), [("conditional branches", -650.0)]);
+    }
+}

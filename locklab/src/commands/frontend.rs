@@ -1,0 +1,220 @@
+//! `locklab frontend -- CMD`: instructions, L1i misses and cycles that the front end loses, by
+//! the model; for one build or for two.
+
+use crate::arguments::Common;
+use crate::output::print;
+use clap::Args;
+use locklab_host::error::Error;
+use locklab_host::interrupt;
+use locklab_lab::settings::{Limit, Renamed};
+use locklab_programs::icache::change::{Change, change, counted};
+use locklab_programs::icache::places::Symbols;
+use locklab_programs::icache::report::{changed, json, text};
+use locklab_programs::icache::{Counted, Model};
+use locklab_programs::output::excerpt;
+use locklab_programs::settings::RunLimit;
+use serde_json::json as value;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The limit of an emulated run, which takes many times as long as another.
+const RUN_LIMIT: Limit = Limit::seconds(3600);
+
+/// `locklab frontend`.
+///
+/// Runs a program in QEMU's user mode and counts its instructions, the
+/// misses of a modelled L1 instruction cache, and the cycles that the rest of
+/// a processor's front end loses. The program's own output is not
+/// shown. Counts of a single-threaded program repeat exactly.
+#[derive(Debug, Args)]
+pub struct FrontendArgs {
+    /// The processor whose front end is modelled: a name, a file that ends in .toml, or
+    /// none, for the L1 instruction cache only [default: this machine's]
+    #[arg(long, value_name = "NAME")]
+    pub processor: Option<String>,
+    /// Another build of the program, run first with the same arguments: what it costs less
+    #[arg(long, value_name = "PROGRAM")]
+    pub baseline: Option<String>,
+    /// The function whose inlining differs between the two builds
+    #[arg(long, value_name = "SYMBOL", requires = "baseline")]
+    pub inline: Option<String>,
+    /// Bytes of the cache [default: this machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<u32>,
+    /// Lines of each set [default: this machine's]
+    #[arg(long, value_name = "N")]
+    pub ways: Option<u32>,
+    /// Bytes of each line [default: this machine's]
+    #[arg(long, value_name = "BYTES")]
+    pub line: Option<u32>,
+    /// Model a prefetcher: a miss brings in the next line too
+    #[arg(long)]
+    pub next_line: bool,
+    /// Write the executions of each block, as CSV that footprint reads
+    #[arg(long, value_name = "FILE")]
+    pub hot: Option<PathBuf>,
+    /// Write the program's standard output
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Time limit of the run in seconds, after which it is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
+    pub run_limit: Limit,
+    /// The name of this limit in 0.2, refused with the new one.
+    #[arg(long, hide = true)]
+    pub time_limit: Option<Renamed<RunLimit>>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Runs `locklab frontend`.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no program, or the cache is impossible; [`Error::Failed`] if QEMU or the plugin is missing, the program
+/// cannot be emulated or failed, or a file cannot be written;
+/// [`Error::Interrupted`] after Ctrl-C.
+pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
+    let model = model(args)?;
+    let [program, arguments @ ..] = args.command.as_slice() else {
+        return Err(Error::Usage("name a program to run, after --".into()));
+    };
+    if common.dry_run {
+        check_inline(args, program)?;
+        return print(&dry_run(&args.command, &model, common.json));
+    }
+    check_inline(args, program)?;
+    let failed = |e: std::io::Error| Error::Failed(format!("cannot make a folder: {e}"));
+    let scratch = tempfile::Builder::new()
+        .prefix("locklab-")
+        .tempdir()
+        .map_err(failed)?;
+    let folder = std::env::current_dir().map_err(failed)?;
+    let interrupt = interrupt::listen()?;
+    let log = scratch.path().join("run");
+    let hot = args
+        .hot
+        .as_ref()
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(failed)?;
+    let limit = args.run_limit.duration();
+    let before = match &args.baseline {
+        Some(baseline) => {
+            let log = scratch.path().join("baseline");
+            let counted = model.count(
+                baseline,
+                arguments,
+                &folder,
+                &log,
+                None,
+                (limit, &interrupt),
+            )?;
+            if let Some(status) = counted.ended.failure() {
+                return Err(Error::Failed(format!(
+                    "the baseline {baseline} did not end well ({status}), so there is nothing to \
+                     compare with"
+                )));
+            }
+            Some(counted)
+        }
+        None => None,
+    };
+    let counted = model.count(
+        program,
+        arguments,
+        &folder,
+        &log,
+        hot.as_deref(),
+        (limit, &interrupt),
+    )?;
+    if let Some(path) = &args.output {
+        std::fs::copy(log.with_extension("out"), path)
+            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
+    }
+    let change = before
+        .as_ref()
+        .and_then(|before| compared(&model, before, &counted));
+    let inline = args.inline.as_deref();
+    print(&if common.json {
+        let mut document = json(&counted, &args.command);
+        if let Some(change) = &change {
+            document["change"] = value!(change);
+            document["change"]["inline"] = value!(inline);
+        }
+        format!("{document:#}\n")
+    } else {
+        let change = change.map(|change| changed(&change, inline));
+        text(&counted, &model, &args.command) + &change.unwrap_or_default()
+    })?;
+    match counted.ended.failure() {
+        Some(status) => {
+            let log_text = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
+            Err(Error::Failed(format!(
+                "{program} did not end well ({status}), so the counts are those of a failure; it \
+                 said: {}",
+                excerpt(&log_text)
+            )))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The model that is asked for. A processor that is not known, and not asked for, leaves that
+/// of the cache.
+fn model(args: &FrontendArgs) -> Result<Model, Error> {
+    let model = Model::new(args.size, args.ways, args.line, args.next_line)?;
+    let given = args.size.is_some() || args.ways.is_some() || args.line.is_some();
+    match args.processor.as_deref() {
+        Some("none") if args.baseline.is_some() => Err(Error::Usage(
+            "--baseline compares cycles, which --processor none does not model".into(),
+        )),
+        Some("none") => Ok(model),
+        None if args.baseline.is_none() => match model.clone().with_processor(None, given) {
+            Ok(model) => Ok(model),
+            // The report says that only the cache was modelled.
+            Err(_) => Ok(model),
+        },
+        name => model.with_processor(name, given),
+    }
+}
+
+/// Checks that the function whose inlining is asked about is in one of the builds.
+fn check_inline(args: &FrontendArgs, program: &str) -> Result<(), Error> {
+    let (Some(symbol), Some(baseline)) = (&args.inline, &args.baseline) else {
+        return Ok(());
+    };
+    for program in [program, baseline] {
+        if let Some(file) = locklab_host::process::find(program, &[])
+            && Symbols::read(&file)?.has(symbol)
+        {
+            return Ok(());
+        }
+    }
+    Err(Error::Usage(format!(
+        "neither {baseline} nor {program} has a function '{symbol}': give its name in the symbol \
+         table, or builds that have one"
+    )))
+}
+
+/// What the second run costs more than the first.
+fn compared(model: &Model, before: &Counted, after: &Counted) -> Option<Change> {
+    let (old_instructions, old) = counted(&before.report)?;
+    let (new_instructions, new) = counted(&after.report)?;
+    Some(change(
+        model.processor()?,
+        (old_instructions, &old),
+        (new_instructions, &new),
+    ))
+}
+
+fn dry_run(command: &[String], model: &Model, as_json: bool) -> String {
+    let geometry = model.geometry.to_string();
+    if as_json {
+        let document = value!({
+            "schema": 1, "dry_run": true, "kind": "icache", "command": command,
+            "geometry": geometry,
+        });
+        return format!("{document:#}\n");
+    }
+    format!("Would run {} under {geometry}.\n", command.join(" "))
+}
