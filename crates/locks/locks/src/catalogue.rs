@@ -10,8 +10,9 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
     FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTimeoutNode, McsTp,
     MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock,
-    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas,
-    TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued,
+    StdMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff,
+    VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -272,6 +273,7 @@ catalogue! {
     sleeping_locks {
         Futex,
         FutexAdaptive,
+        StdMutex,
     }
     big_locks {
         MplockTicket[512] => [CPUS],

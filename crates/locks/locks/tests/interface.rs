@@ -70,6 +70,7 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<VisibleReader<N>>(), 64);
     assert_eq!(size_of::<Futex>(), 4);
     assert_eq!(size_of::<FutexAdaptive>(), 8);
+    assert_eq!(size_of::<StdMutex>(), 4);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
     assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);
     assert_eq!(size_of::<MplockTicketPadded<N, 64>>(), 64 * 64 + 64);

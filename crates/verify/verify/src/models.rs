@@ -126,6 +126,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "malthusian",
         "futex",
         "futex-adaptive",
+        "std-mutex",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
