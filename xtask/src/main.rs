@@ -212,7 +212,8 @@ fn build_plugin() -> bool {
     cargo(&["build", "--release", "--package", "locklab-qemu-plugin"])
 }
 
-/// What a user needs: packages, the command, and the plugin that it loads into QEMU.
+/// Returns what a user needs: packages, the command, and the plugin that it loads into
+/// QEMU.
 fn install() -> ExitCode {
     packages::install(&[packages::PACKAGES, packages::KERNEL_PACKAGES].concat());
     packages::unpack_guest_kernel();
@@ -243,7 +244,7 @@ mod tests {
             .collect()
     }
 
-    /// Whether rustdoc would run an example of this source.
+    /// Returns whether rustdoc would run an example of this source.
     fn has_example(source: &str) -> bool {
         let comments = source.lines().map(str::trim_start);
         let fences = comments

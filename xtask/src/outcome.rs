@@ -7,10 +7,10 @@
 
 use std::fmt;
 
-/// What a test prints that could not do its work, or not all of it.
+/// Holds what a test prints that could not do its work, or not all of it.
 const SAID: &str = "skipped: ";
 
-/// What a CI machine may skip. Each line is the beginning of a line of the list
+/// Holds what a CI machine may skip. Each line is the beginning of a line of the list
 /// that a run prints: program, test, reason.
 const ALLOWED: &str = include_str!("../../.ci/skips.txt");
 
@@ -33,7 +33,7 @@ impl fmt::Display for Skip {
     }
 }
 
-/// What programs of tests said.
+/// Holds what programs of tests said.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) passed: usize,
@@ -151,7 +151,7 @@ pub(crate) fn allowed() -> impl Iterator<Item = &'static str> {
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Whether a CI machine may skip this, a line of the list that a run prints.
+/// Returns whether a CI machine may skip this, a line of the list that a run prints.
 fn is_allowed(skip: &str) -> bool {
     allowed().any(|start| skip.starts_with(start))
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// A package, with what uses it.
 type Package = (&'static str, &'static str);
 
-/// What tests use, and users.
+/// Holds what tests use, and users.
 pub(crate) const PACKAGES: &[Package] = &[
     ("gcc", "C callers, footprint and peer benchmarks"),
     ("g++", "programs on other locks: C++"),
@@ -225,7 +225,7 @@ pub(crate) fn unpack_box_kernels() {
     }
 }
 
-/// What the stand-in for a test machine lacks.
+/// Returns what the stand-in for a test machine lacks.
 pub(crate) fn missing_for_a_box() -> Option<&'static str> {
     let programs = [
         "qemu-system-x86_64",
@@ -260,7 +260,7 @@ fn installed(package: &str) -> bool {
     status(package) || other.is_some_and(|(_, start)| status(&format!("{start}[0-9]*")))
 }
 
-/// Whether a program is installed; daemons may not be on a user's path.
+/// Returns whether a program is installed; daemons may not be on a user's path.
 pub(crate) fn there_is(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut folders = path

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-/// What the process returns if nothing could be tested, as in other tests of
+/// Holds what the process returns if nothing could be tested, as in other tests of
 /// programs.
 pub(crate) const SKIPPED: u8 = 77;
 

@@ -153,7 +153,7 @@ fn run(program: &Program) -> Outcome {
     outcome
 }
 
-/// What the harness shows, but for the output of tests that passed.
+/// Returns what the harness shows, but for the output of tests that passed.
 fn without_successes(output: &str) -> String {
     let Some((before, after)) = output.split_once("\nsuccesses:\n") else {
         return output.to_owned();

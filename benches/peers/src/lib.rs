@@ -12,10 +12,10 @@ mod ck;
 
 /// A lock and one critical section of it, to be inlined into the loops.
 pub trait Lock: Sync {
-    /// What a thread brings along.
+    /// Holds what a thread brings along.
     type Thread: Default;
 
-    /// Whether that must stay where it is as long as the lock does. If not,
+    /// Says whether that must stay where it is as long as the lock does. If not,
     /// it is on the stack of the loop.
     const THREAD_STAYS: bool = false;
 
@@ -36,7 +36,7 @@ pub struct Counts {
 unsafe impl Sync for Counts {}
 
 impl Counts {
-    /// How often the lock went from one thread to the other.
+    /// Returns how often the lock went from one thread to the other.
     pub fn handoffs(&mut self) -> u64 {
         *self.handoffs.get_mut()
     }
@@ -50,7 +50,7 @@ pub trait Contestant: Sync {
     /// Locks and unlocks so often, on one thread, back to back.
     fn uncontended(&self, pairs: u64);
 
-    /// The same as a program does it, with work between: so many steps of
+    /// Returns the same as a program does it, with work between: so many steps of
     /// [`multiply`] inside each critical section, from what it protects and back,
     /// and as many before the next, by which that lock is found. So none of it
     /// runs beside the lock. Returns what came of it.
@@ -83,7 +83,7 @@ pub struct InRust<L: Lock> {
     /// Dropped with the lock, as some locks want.
     threads: [UnsafeCell<L::Thread>; 2],
     lock: Box<Line<L>>,
-    /// What it protects.
+    /// Holds what it protects.
     data: Box<Line<UnsafeCell<u64>>>,
 }
 
@@ -272,5 +272,5 @@ pub fn all() -> Vec<Box<dyn Contestant>> {
     all
 }
 
-/// Whether Concurrency Kit is among them.
+/// Says whether Concurrency Kit is among them.
 pub const HAS_CK: bool = cfg!(ck);

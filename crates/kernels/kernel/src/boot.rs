@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What executes the guest's instructions.
+/// Says what executes the guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
@@ -65,10 +65,10 @@ pub struct Boot<'a> {
     pub seed: u64,
     /// TCG or KVM.
     pub accelerator: Accelerator,
-    /// Whether the plugin counts; without it TCG runs for a comparison of
+    /// Says whether the plugin counts; without it TCG runs for a comparison of
     /// speed.
     pub counted: bool,
-    /// Whether the guest is told that it runs on a machine of its own: a guest
+    /// Says whether the guest is told that it runs on a machine of its own: a guest
     /// that knows better waits by `virt_spin_lock()` instead of in the queue of
     /// its queued spinlocks, and its tracepoints see nothing of that. One CPU
     /// that is counted is always told the truth: it never waits.

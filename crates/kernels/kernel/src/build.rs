@@ -40,7 +40,7 @@ pub struct Build {
     pub bzimage: PathBuf,
     /// The compiler, as text.
     pub compiler: String,
-    /// What `uname -r` prints in a guest of it.
+    /// Holds what `uname -r` prints in a guest of it.
     pub release: String,
     /// Time of the build, in seconds; `None` where it came from the cache.
     pub seconds: Option<f64>,

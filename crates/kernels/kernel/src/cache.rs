@@ -19,7 +19,7 @@ pub struct Cache<'a> {
     pub root: PathBuf,
     /// Set by Ctrl-C.
     pub interrupt: &'a AtomicBool,
-    /// Whether progress and notes are suppressed.
+    /// Says whether progress and notes are suppressed.
     pub quiet: bool,
 }
 

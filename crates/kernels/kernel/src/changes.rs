@@ -58,7 +58,7 @@ impl Changes {
         }
     }
 
-    /// Whether it says how a kernel is built.
+    /// Returns whether it says how a kernel is built.
     fn builds(&self) -> bool {
         let found = Self {
             image: self.image.clone(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const WORKLOADS: &str = include_str!("../guest/workloads.config");
 
-/// What a test machine's own configuration gets on top: it is left and entered
+/// Holds what a test machine's own configuration gets on top: it is left and entered
 /// by kexec, its kernels are signed by nobody, and type information for BPF is
 /// half of a build.
 const BOX: &str = include_str!("../guest/box.config");
@@ -38,7 +38,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// What of the machine decides the build.
+    /// Returns what of the machine decides the build.
     pub(crate) fn machine(&self) -> String {
         self.machine
             .as_ref()

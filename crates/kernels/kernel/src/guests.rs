@@ -11,7 +11,7 @@ use locklab_lab::experiment::Sample;
 use std::path::Path;
 use std::time::Duration;
 
-/// How guests are run.
+/// Says how guests are run.
 #[derive(Clone, Copy)]
 pub struct Guests<'a> {
     /// The cache, and the flag of Ctrl-C.
@@ -35,9 +35,9 @@ pub struct GuestRun<'a> {
     pub load: &'a Load,
     /// Seed of all randomness in the guest.
     pub seed: u64,
-    /// Whether the plugin counts.
+    /// Says whether the plugin counts.
     pub counted: bool,
-    /// Whether the hypervisor bit is hidden from the guest, which then takes itself
+    /// Says whether the hypervisor bit is hidden from the guest, which then takes itself
     /// for a machine; it always is from a translated guest whose locks are profiled.
     pub alone: bool,
 }
@@ -62,7 +62,7 @@ impl Guests<'_> {
         self.qemu.boot(&boot, folder.path(), self.cache.interrupt)
     }
 
-    /// How QEMU boots a guest.
+    /// Returns how QEMU boots a guest.
     pub(crate) fn parameters<'b>(
         &self,
         run: &GuestRun<'b>,

@@ -138,7 +138,7 @@ fn sources(tree: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a text has a definition at the left edge: the name, its
+/// Returns whether a text has a definition at the left edge: the name, its
 /// parameters, and a brace before any semicolon.
 fn defines(text: &str, name: &str) -> bool {
     let mut from = 0;

@@ -34,9 +34,9 @@ pub struct Kernels<'a> {
     /// The kernels and the load of each cell; `None` where its kernels could
     /// not be made.
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
-    /// Whether the first run has been repeated.
+    /// Says whether the first run has been repeated.
     pub(crate) checked: bool,
-    /// Whether locks are profiled beside each run.
+    /// Says whether locks are profiled beside each run.
     pub(crate) lock_profile: bool,
     /// The experiment that was prepared.
     pub(crate) prepared: Experiment,
@@ -52,7 +52,7 @@ impl Kernels<'_> {
         }
     }
 
-    /// The same kernels with one layout, whose pair has the number 0.
+    /// Returns the same kernels with one layout, whose pair has the number 0.
     #[must_use]
     pub fn only(mut self, layout: u32) -> Self {
         for (variant, _) in self.cells.iter_mut().flatten() {
@@ -270,7 +270,7 @@ fn plugin_hash(qemu: &Qemu) -> String {
     key([bytes.as_slice()])
 }
 
-/// Whether the figures of an accelerator are a model's.
+/// Returns whether the figures of an accelerator are a model's.
 pub(crate) fn is_model(accelerator: Accelerator) -> bool {
     source(accelerator) == locklab_lab::experiment::Source::Model
 }

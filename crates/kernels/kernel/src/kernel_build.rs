@@ -24,11 +24,11 @@ const MAKEFILE: &str = "locklab.mk";
 struct Compiled {
     /// The compiler and its arguments, with OUT for the name of the output.
     command: String,
-    /// What it read, from the folder of the objects.
+    /// Holds what it read, from the folder of the objects.
     read: Vec<String>,
 }
 
-/// What an initramfs gets for it.
+/// Holds what an initramfs gets for it.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
     /// Files by their names in the guest.
@@ -37,7 +37,7 @@ pub(crate) struct Needed {
     pub(crate) programs: Vec<PathBuf>,
 }
 
-/// What the workload needs; `objects` is the folder of a build's objects.
+/// Returns what the workload needs; `objects` is the folder of a build's objects.
 ///
 /// # Errors
 /// If the kernel was not built here, or by another compiler than gcc, or a file
@@ -109,7 +109,7 @@ fn compiled(objects: &Path) -> Result<Vec<Compiled>, Error> {
     Ok(found.into_values().collect())
 }
 
-/// What kbuild wrote down about one file; `None` if gcc did not compile it from C.
+/// Returns what kbuild wrote down about one file; `None` if gcc did not compile it from C.
 fn parse(text: &str) -> Option<Compiled> {
     let (target, rest) = text.strip_prefix("cmd_")?.split_once(" := ")?;
     let line = rest.lines().next()?;

@@ -51,11 +51,11 @@ pub struct LockProfile {
 pub struct LockWaits {
     /// A symbol, or `in FUNCTION`.
     pub name: String,
-    /// What the kernel says of the lock: `SPIN`, `MUTEX`, `READ`.
+    /// Holds what the kernel says of the lock: `SPIN`, `MUTEX`, `READ`.
     pub kind: String,
     /// Locks of that name.
     pub locks: u64,
-    /// How many acquisitions of them had to wait.
+    /// Says how many acquisitions of them had to wait.
     pub waits: u64,
     /// The time of all waits, by the kernel's clock.
     pub nanoseconds: u64,
@@ -121,12 +121,12 @@ impl LockProfile {
     }
 }
 
-/// Whether a line of results belongs to a profile, and is no figure.
+/// Returns whether a line of results belongs to a profile, and is no figure.
 pub(crate) fn is_line(line: &str) -> bool {
     line.starts_with("trace ") || line.starts_with("symbol ")
 }
 
-/// What kind of lock it is.
+/// Returns what kind of lock it is.
 fn kind(wait: &KernelWait) -> &str {
     if !wait.kind.is_empty() {
         return &wait.kind;
@@ -136,7 +136,7 @@ fn kind(wait: &KernelWait) -> &str {
     found.map_or("", |(_, kind)| kind)
 }
 
-/// What the lock of a wait is called.
+/// Returns what the lock of a wait is called.
 fn name(wait: &KernelWait, symbols: &BTreeMap<u64, &str>) -> String {
     let plain = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
     let below = symbols

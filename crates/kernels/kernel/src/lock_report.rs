@@ -22,7 +22,7 @@ pub const KEY: &str = "locks";
 /// Locks that are shown.
 const MOST: usize = 10;
 
-/// What a profiled run gave.
+/// Says what a profiled run gave.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Profiled {
@@ -36,11 +36,11 @@ struct Run {
     cpus: u64,
     processes: u64,
     work: u64,
-    /// Whether it ran in the translator.
+    /// Says whether it ran in the translator.
     translated: bool,
 }
 
-/// What a sample keeps of a profiled run, or why there is nothing.
+/// Returns what a sample keeps of a profiled run, or why there is nothing.
 pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) -> Value {
     let profiled = match outcome {
         Ok(measured) => Profiled::Run(Run {
@@ -100,7 +100,7 @@ fn used(lock: &LockWaits) -> Used {
     }
 }
 
-/// The same for programs.
+/// Returns the same for programs.
 #[must_use]
 pub fn json(load: &Load, measured: &Measured, translated: bool) -> Value {
     let profiled = detail(load, Ok(measured.clone()), translated);
@@ -112,7 +112,7 @@ pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {
     experiment.cells.iter().filter_map(section).collect()
 }
 
-/// The same for programs, pair by pair.
+/// Returns the same for programs, pair by pair.
 pub(crate) fn data(experiment: &Experiment) -> Map<String, Value> {
     let cells: Vec<Value> = experiment
         .cells
@@ -221,7 +221,7 @@ fn section(cell: &Cell) -> Option<Section> {
     Some(section.with(Part::Table(waits.table(MOST, !first.translated))))
 }
 
-/// What the reader of any profile has to know.
+/// Returns what the reader of any profile has to know.
 fn caveat(translated: bool) -> &'static str {
     match translated {
         true => {

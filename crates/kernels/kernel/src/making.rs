@@ -29,7 +29,7 @@ pub struct Kernel {
     /// The objects of the baseline's build, whose source a guest compiles; none of
     /// a kernel that existed.
     pub source: Option<PathBuf>,
-    /// What the kernel is booted with.
+    /// Holds what the kernel is booted with.
     pub cmdline: String,
 }
 
@@ -309,7 +309,7 @@ impl<'a> Making<'a> {
     }
 }
 
-/// What runs the kernels, for the head of a report.
+/// Holds what runs the kernels, for the head of a report.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Facts that come first.

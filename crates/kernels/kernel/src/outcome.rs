@@ -129,7 +129,7 @@ impl std::fmt::Display for Invalid {
     }
 }
 
-/// How a boot ended.
+/// Says how a boot ended.
 pub type Outcome = Result<Measured, Invalid>;
 
 /// Reads the files that a boot left in its folder.

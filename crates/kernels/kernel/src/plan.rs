@@ -20,7 +20,7 @@ pub struct Plan {
     pub loads: Vec<Load>,
     /// CPUs of a guest.
     pub vcpus: u64,
-    /// Whether to use KVM.
+    /// Says whether to use KVM.
     pub probe: ProbeOptions,
     /// The time limit of a boot.
     pub limit: Duration,
@@ -44,7 +44,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether this layout is linked.
+    /// Returns whether this layout is linked.
     pub(crate) fn links(self, layout: u32) -> bool {
         match self {
             Self::Whole => true,

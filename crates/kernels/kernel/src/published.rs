@@ -94,7 +94,7 @@ pub struct Figure {
     /// The unit of the published figure.
     published_unit: &'static str,
     unit: &'static str,
-    /// Whether it was published as beyond noise.
+    /// Says whether it was published as beyond noise.
     published_sig: bool,
     /// The verdict here, as in the tables.
     sig: &'static str,

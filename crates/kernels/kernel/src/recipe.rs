@@ -171,7 +171,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Whether the file compares images that exist, and builds nothing.
+    /// Returns whether the file compares images that exist, and builds nothing.
     #[must_use]
     pub fn has_images(&self) -> bool {
         let parts = [&self.kernel, &self.baseline, &self.experiment];

@@ -134,7 +134,7 @@ pub enum BootFrom {
 pub struct Target(String);
 
 impl Target {
-    /// What ssh is given as its destination.
+    /// Returns what ssh is given as its destination.
     #[must_use]
     pub fn destination(&self) -> &str {
         &self.0
@@ -240,7 +240,7 @@ impl GuestSettings {
         self.boot_limit.unwrap_or(BOOT_LIMIT).duration()
     }
 
-    /// Whether KVM is used, and looked for again.
+    /// Returns whether KVM is used, and looked for again.
     #[must_use]
     pub fn probe_options(&self) -> ProbeOptions {
         ProbeOptions {

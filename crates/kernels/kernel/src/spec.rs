@@ -22,7 +22,7 @@ pub struct VariantSizes {
     pub totals: String,
     /// Bytes of all functions and objects, by the same rules.
     pub bytes: [u64; 2],
-    /// The same as JSON.
+    /// Holds the same as JSON.
     pub bloat_o_meter: Value,
     /// Bytes of function symbols.
     pub text: Value,
@@ -82,7 +82,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// That of an experiment; an empty one if another version stored it.
+    /// Returns that of an experiment; an empty one if another version stored it.
     pub(crate) fn of(experiment: &Experiment) -> Self {
         Self::deserialize(&experiment.spec).unwrap_or_default()
     }

@@ -104,7 +104,7 @@ fn runs<'a>(
     })
 }
 
-/// Whether the guest saw what it was meant to run on: by this its lock was chosen.
+/// Returns whether the guest saw what it was meant to run on: by this its lock was chosen.
 fn saw(measured: &Measured, alone: bool) -> Result<(), String> {
     let hypervisor = measured.results.get("hypervisor").map(String::as_str);
     let meant = if alone { "no" } else { "yes" };
@@ -118,7 +118,7 @@ fn saw(measured: &Measured, alone: bool) -> Result<(), String> {
     ))
 }
 
-/// What the report says of a check that passed.
+/// Returns what the report says of a check that passed.
 fn fact(load: &Load) -> String {
     format!(
         "both kernels passed on {CPUS} CPUs in QEMU ({} threads, {} s each), {} (where a queued \
@@ -151,7 +151,7 @@ pub fn torture_load(plan: &Plan) -> Option<Load> {
         .or_else(|| changed().then(|| Load::new(Workload::Locktorture)))
 }
 
-/// Whether a patch of either kernel changes a lock. One that cannot be read is an
+/// Returns whether a patch of either kernel changes a lock. One that cannot be read is an
 /// error of its own when it is applied.
 fn changes_a_lock(experiment: &Experiment) -> bool {
     let variants = experiment.variants();

@@ -20,7 +20,7 @@ const MODULES: [[&str; 2]; 2] = [
     ],
 ];
 
-/// What makes them of copies of their sources. torture.c includes a header beside
+/// Holds what makes them of copies of their sources. torture.c includes a header beside
 /// itself.
 const KBUILD: &str = "ccflags-y := -I$(srctree)/kernel\n\
                       obj-m := kernel/torture.o kernel/locking/locktorture.o\n";

@@ -13,7 +13,7 @@ const PART: &str = "A disk for fs-mark";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
     name: String,
-    /// What the report says of it.
+    /// Holds what the report says of it.
     pub(crate) fact: String,
     /// Modules of the disk and its buses, the outermost bus last, and of XFS.
     pub(crate) drivers: Vec<String>,
@@ -83,8 +83,8 @@ fn in_use(state: &str) -> Option<&'static str> {
     }
 }
 
-/// What the doctor says of the machine's disks: of the one with this serial number, or
-/// of each if none is asked for.
+/// Returns what the doctor says of the machine's disks: of the one with this serial number,
+/// or of each if none is asked for.
 pub(crate) fn checks(home: &Home, asked: Option<&str>) -> Vec<Check> {
     if let Some(serial) = asked {
         return match Disk::find(home, serial) {
@@ -118,7 +118,7 @@ const EMPTY_IT: &str = "if nothing on it is wanted, empty it by hand (wipefs -a,
                         of its first and last MiB)";
 const ANOTHER: &str = "name another by [box] scratch_disk and --scratch-disk";
 
-/// What is on a disk that nothing uses, by its first and last MiB.
+/// Returns what is on a disk that nothing uses, by its first and last MiB.
 fn held(home: &Home, disk: &str) -> (State, String) {
     let mut lines = home.all("disk-holds").iter();
     let holds = lines

@@ -12,7 +12,7 @@ use locklab_kernel::{Plan, torture_load};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What would be done, as text.
+/// Returns what would be done, as text.
 #[must_use]
 pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     let (name, settings) = (target.destination(), &plan.experiment.machine);
@@ -127,7 +127,7 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.finish()
 }
 
-/// The same as one document.
+/// Returns the same as one document.
 #[must_use]
 pub fn json(plan: &Plan, target: &Target, cache: &Cache<'_>) -> Value {
     let cycle = last_cycle(cache, target);

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 const PROBE: &str = include_str!("probe.sh");
 
-/// What the machine's own system says.
+/// Holds what the machine's own system says.
 #[derive(Clone, Debug, Default)]
 pub struct Home {
     facts: BTreeMap<String, Vec<String>>,
 }
 
-/// How a measured kernel gets on the network.
+/// Says how a measured kernel gets on the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) mac: String,
@@ -76,7 +76,7 @@ impl Home {
         self.facts.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// What it says about this, if anything.
+    /// Returns what it says about this, if anything.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.all(key).first().map(String::as_str)

@@ -40,9 +40,9 @@ pub struct Boxes<'a> {
     /// The kernels and the load of each cell; `None` where its kernels could
     /// not be made.
     pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
-    /// What a boot takes, from home to home, by the trial.
+    /// Holds what a boot takes, from home to home, by the trial.
     pub(crate) cycle: Option<Duration>,
-    /// Whether each load is run once more to profile the kernel's locks.
+    /// Says whether each load is run once more to profile the kernel's locks.
     pub(crate) lock_profile: bool,
     /// The experiment that was prepared.
     pub(crate) prepared: Experiment,
@@ -220,7 +220,7 @@ fn fatal(error: Error) -> Trouble {
     Trouble::Fatal(error.to_string())
 }
 
-/// What a setting of the processor was, if it did not stay as it was.
+/// Returns what a setting of the processor was, if it did not stay as it was.
 fn changed(before: &Facts, after: &Facts) -> Option<String> {
     [
         "governor",

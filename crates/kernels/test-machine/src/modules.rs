@@ -36,7 +36,7 @@ fn add(all: &BTreeMap<String, PathBuf>, name: &str, order: &mut Vec<PathBuf>) ->
     Ok(())
 }
 
-/// What a module says that it depends on.
+/// Returns what a module says that it depends on.
 fn depends(bytes: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = bytes.windows(KEY.len()).position(|w| w == KEY) else {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// was not spent on looking.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
-/// What is left of a limit.
+/// Holds what is left of a limit.
 #[derive(Debug)]
 pub(crate) struct Patience {
     limit: Duration,
@@ -30,7 +30,7 @@ impl Patience {
         }
     }
 
-    /// Whether there is time for another look; asked once before each.
+    /// Returns whether there is time for another look; asked once before each.
     pub(crate) fn lasts(&mut self) -> bool {
         let now = Instant::now();
         self.after(now.saturating_duration_since(self.last));

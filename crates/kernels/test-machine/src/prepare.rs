@@ -208,7 +208,7 @@ const CONFIG: &str = "cat /boot/config-$(uname -r) 2>/dev/null || zcat /proc/con
 /// As lsmod prints it: make reads the first word of each line but the first.
 const LSMOD: &str = "echo Module Size Used; cat /proc/modules";
 
-/// What is kept of a machine between sessions.
+/// Returns what is kept of a machine between sessions.
 fn folder_of(cache: &Cache<'_>, destination: &str) -> Result<PathBuf, Error> {
     cache.folder(&format!("boxes/{}", key([destination.as_bytes()])))
 }
@@ -222,7 +222,7 @@ pub(crate) fn last_cycle(cache: &Cache<'_>, target: &Target) -> Option<Duration>
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// What the trial boot found.
+/// Holds what the trial boot found.
 #[derive(Default)]
 struct Trial {
     cpus: u64,
@@ -313,7 +313,7 @@ impl Boxes<'_> {
     }
 }
 
-/// What a measured kernel has set, in one line.
+/// Returns what a measured kernel has set, in one line.
 fn settings_of(facts: &crate::states::Facts, home: &Home) -> String {
     let or = |value: &str| match value {
         "" => "not there".to_owned(),

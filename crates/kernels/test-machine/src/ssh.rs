@@ -55,7 +55,7 @@ pub(crate) struct Ssh {
     destination: String,
     /// Where what it prints is kept.
     folder: PathBuf,
-    /// What identifies the session's kernels, and the client to them.
+    /// Holds what identifies the session's kernels, and the client to them.
     keys: Vec<OsString>,
 }
 
@@ -71,7 +71,7 @@ impl Ssh {
         Ok(Self::by(program, destination, folder))
     }
 
-    /// The same with this program, which tests replace.
+    /// Returns the same with this program, which tests replace.
     pub(crate) fn by(program: PathBuf, destination: &str, folder: &Path) -> Self {
         let file = |name: &str| folder.join(name).into_os_string();
         let known = |mut text: OsString, name: &str| {

@@ -48,7 +48,7 @@ pub(crate) enum Trouble {
     },
 }
 
-/// What is started.
+/// Holds what is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Start<'a> {
     pub(crate) image: &'a Path,
@@ -59,7 +59,7 @@ pub(crate) struct Start<'a> {
     pub(crate) version: &'a [String; 2],
 }
 
-/// What a kernel says about itself once it is up.
+/// Holds what a kernel says about itself once it is up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts(pub(crate) BTreeMap<String, String>);
 
@@ -118,12 +118,12 @@ pub(crate) struct Machine<'a> {
     pub(crate) pause: Duration,
     /// The longest answer to such a question.
     look: Duration,
-    /// How often it is asked at most; only the limit ends this but in tests.
+    /// Says how often it is asked at most; only the limit ends this but in tests.
     looks: u32,
     console: Option<(Running, PathBuf)>,
-    /// What the console had printed when the present start began.
+    /// Holds what the console had printed when the present start began.
     console_from: u64,
-    /// Whether measured kernels have a watchdog, which then guards the starts.
+    /// Says whether measured kernels have a watchdog, which then guards the starts.
     pub(crate) watchdog: bool,
     /// Seconds of the last way home.
     pub(crate) home_seconds: Option<f64>,
@@ -377,7 +377,7 @@ impl<'a> Machine<'a> {
         Err(self.silent(why))
     }
 
-    /// Whether what answers is the kernel that was started.
+    /// Returns whether what answers is the kernel that was started.
     fn proved(
         &mut self,
         start: &Start<'_>,
@@ -474,7 +474,7 @@ impl<'a> Machine<'a> {
         Err(self.silent(format!("it no longer answers ({why})")))
     }
 
-    /// What the kernel that is up says about itself now.
+    /// Returns what the kernel that is up says about itself now.
     pub(crate) fn facts(&mut self) -> Result<Facts, Trouble> {
         match self.look(To::Kernel, "facts") {
             Ok(text) => Ok(Facts::read(&text)),
@@ -508,7 +508,7 @@ pub(crate) fn sum(path: &Path) -> Result<String, String> {
     Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether the machine stays in its kernel between two starts.
+/// Returns whether the machine stays in its kernel between two starts.
 pub(crate) fn stays(settings: &BoxSettings) -> bool {
     settings.boot == BootFrom::Chain
 }

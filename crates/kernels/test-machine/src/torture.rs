@@ -14,7 +14,7 @@ use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, torture_in_qemu, torture_load, torture_modules};
 use locklab_lab::experiment::Facts;
 
-/// What is said where kernels exist already.
+/// Holds what is said where kernels exist already.
 const NOT_OF_IMAGES: &str =
     "Locktorture was not run: kernels that exist need not have its modules.";
 

@@ -91,10 +91,10 @@ pub struct Shown {
 pub struct Estimate {
     /// Says which way the metric improves.
     pub direction: Direction,
-    /// How many pairs were used; of independent samples, how many the side with
+    /// Says how many pairs were used; of independent samples, how many the side with
     /// fewer has.
     pub pairs: usize,
-    /// How the runs were taken, and how many of them were used.
+    /// Says how the runs were taken, and how many of them were used.
     pub sampling: Sampling,
     /// Median of the baseline's values, in the metric's unit. The ratio of
     /// the medians is not [`Estimate::ratio`], which is over the pairs, or over
@@ -116,7 +116,7 @@ pub struct Estimate {
     /// Standard deviation of d, s_d; 0 for a single pair. Of independent samples,
     /// that of the logarithms within a side.
     pub spread: f64,
-    /// How many differences are exactly zero; 0 of independent samples.
+    /// Says how many differences are exactly zero; 0 of independent samples.
     pub zeros: usize,
     /// Lag-1 autocorrelation of the runs in time, each less the mean of its
     /// side. For information only: pairing removes its effect.

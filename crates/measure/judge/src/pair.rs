@@ -276,7 +276,7 @@ impl Pair {
     }
 }
 
-/// Whether a value has a logarithm.
+/// Returns whether a value has a logarithm.
 pub(crate) fn usable(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }

@@ -105,7 +105,7 @@ impl Samples {
     }
 }
 
-/// How the runs behind an estimate were taken, and how many of them count.
+/// Says how the runs behind an estimate were taken, and how many of them count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -114,9 +114,9 @@ pub enum Sampling {
     Pairs(usize),
     /// Each side by itself.
     Independent {
-        /// How many runs of the baseline.
+        /// Says how many runs of the baseline.
         baseline: usize,
-        /// How many runs of the experiment.
+        /// Says how many runs of the experiment.
         experiment: usize,
     },
 }

@@ -40,7 +40,7 @@ pub enum Reason {
     FatalSample {
         /// Index of the run in its side.
         sample: usize,
-        /// What was wrong with it.
+        /// Holds what was wrong with it.
         fault: Fault,
     },
 }

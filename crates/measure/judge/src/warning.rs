@@ -68,9 +68,9 @@ pub enum Warning {
         family: Family,
         /// Counts the comparisons of the family.
         members: usize,
-        /// How many runs there are, and whether they are pairs.
+        /// Says how many runs there are, and whether they are pairs.
         sampling: Sampling,
-        /// How many pairs it takes, or samples of each side.
+        /// Says how many pairs it takes, or samples of each side.
         needed: usize,
         /// Counts the members that must be unanimous before any can be called;
         /// `None` if even all of them are not enough.
@@ -116,7 +116,7 @@ pub enum Warning {
     },
     /// The same, of samples that nothing pairs.
     NormalApproximationOfSamples {
-        /// How many samples both sides have.
+        /// Says how many samples both sides have.
         samples: usize,
     },
 }

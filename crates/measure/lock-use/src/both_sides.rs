@@ -16,7 +16,7 @@ pub struct BothSides {
     runs: [usize; 2],
 }
 
-/// What one side waited for the locks of a name, over its runs.
+/// Holds what one side waited for the locks of a name, over its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Seen {
     waits: u64,

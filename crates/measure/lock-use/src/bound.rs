@@ -5,7 +5,7 @@ use crate::times::Times;
 use locklab_judge::fork_seed;
 use serde_json::{Value, json};
 
-/// How often the windows are drawn again.
+/// Says how often the windows are drawn again.
 const DRAWS: u64 = 400;
 /// The part of these that is left out at each end: what remains is an interval of 95 %.
 const TAIL: f64 = 0.025;

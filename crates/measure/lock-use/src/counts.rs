@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What was counted of one lock, or at one call site. Times are in nanoseconds.
+/// Holds what was counted of one lock, or at one call site. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Holds the number of acquisitions, if those of free locks were seen too.

@@ -15,11 +15,11 @@ const NAME_IN_TABLE: usize = 24;
 pub struct Used {
     /// Its name in every report.
     pub name: String,
-    /// What kind of lock it is, where there are several: `mutex`, `SPIN`.
+    /// Holds what kind of lock it is, where there are several: `mutex`, `SPIN`.
     pub kind: Option<String>,
     /// Number of locks of that name; 0 of a call site.
     pub locks: u64,
-    /// What was counted.
+    /// Holds what was counted.
     pub counts: Counts,
     /// Where the time of its waits went, if that is known.
     pub spent: Option<Spent>,
@@ -28,9 +28,9 @@ pub struct Used {
 /// Who waited for which lock, and where.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockUse {
-    /// What threads did, all together.
+    /// Holds what threads did, all together.
     pub times: Times,
-    /// The same of parts of the recording that are equally long; none if it was not
+    /// Holds the same of parts of the recording that are equally long; none if it was not
     /// observed over time.
     pub windows: Vec<Times>,
     /// The locks, by name; the one that was waited for the longest first.
@@ -204,7 +204,7 @@ pub(crate) fn mean(sum: Option<f64>, count: u64) -> String {
     or_dash(sum.filter(|_| count > 0), |sum| time(sum / count as f64))
 }
 
-/// What fills a column, from the row and its place.
+/// Holds what fills a column, from the row and its place.
 type Fill = Box<dyn Fn(usize, &Used) -> String>;
 
 /// The columns of a table while they are chosen.

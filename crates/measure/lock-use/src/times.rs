@@ -5,7 +5,7 @@
 /// It is the same for every report, and always of [`Times::share`].
 pub const NOTHING_TO_GAIN: f64 = 0.01;
 
-/// What threads did, all together, in nanoseconds of thread time.
+/// Holds what threads did, all together, in nanoseconds of thread time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// Holds the time in which they lived.

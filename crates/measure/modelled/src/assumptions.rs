@@ -12,7 +12,7 @@ use serde::Serialize;
 /// The ends of a cell's ratio with one assumption at a time changed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct CellBand {
-    /// How many threads contend.
+    /// Says how many threads contend.
     pub threads: u64,
     /// Length of the critical section.
     pub critical: u64,

@@ -11,7 +11,7 @@ use locklab_sim::{Machine, Stop, simulate};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// What is shown besides.
+/// Holds what is shown besides.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
     /// Which of the model's assumptions a ratio depends on.
@@ -20,7 +20,7 @@ pub struct Extras {
     pub trace: Option<PathBuf>,
     /// The seed of these runs.
     pub seed: u64,
-    /// Whether the progress of the band is not shown.
+    /// Says whether the progress of the band is not shown.
     pub quiet: bool,
 }
 

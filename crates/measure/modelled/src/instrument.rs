@@ -102,7 +102,7 @@ impl Simulated {
     }
 }
 
-/// What the samples of a simulation depend on: what is run, and every figure of
+/// Returns what the samples of a simulation depend on: what is run, and every figure of
 /// the machine.
 pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let figures = machine.figures.iter();
@@ -139,7 +139,7 @@ pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
     facts
 }
 
-/// What turns do that is not as usual, as a fact.
+/// Returns what turns do that is not as usual, as a fact.
 fn turns(words: Vec<String>) -> Option<(String, String)> {
     (!words.is_empty()).then(|| ("Turns".into(), words.join("; ")))
 }

@@ -25,7 +25,7 @@ pub fn list() -> String {
     page.finish()
 }
 
-/// The same as JSON.
+/// Returns the same as JSON.
 #[must_use]
 pub fn list_json() -> Value {
     let machines = BUILTIN.iter().filter_map(|(name, _)| {
@@ -217,7 +217,7 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, Error> {
     Ok(document)
 }
 
-/// How far the figures of a machine are from the published ones.
+/// Says how far the figures of a machine are from the published ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Agreement {
     /// Of the times: the root of the mean of the squares of ln(ours / published).

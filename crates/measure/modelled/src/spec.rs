@@ -28,7 +28,7 @@ pub struct Spec {
     pub baseline: String,
     /// Name of the experiment lock.
     pub experiment: String,
-    /// What threads do; each has a (virtual) CPU of its own.
+    /// Holds what threads do; each has a (virtual) CPU of its own.
     #[serde(flatten, serialize_with = "as_stored")]
     pub cells: Cells,
     /// Acquisitions of one run, all threads; `None` for as many as the
@@ -137,7 +137,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether what a turn does makes sense.
+    /// Returns whether what a turn does makes sense.
     fn check_mix(&self, machine: &Machine) -> Result<(), Error> {
         self.cells.check()?;
         if self.cells.work == Work::Fstat {
@@ -158,7 +158,7 @@ impl Spec {
         })
     }
 
-    /// Whether it is the matrix of the kernel benchmark, and nothing else.
+    /// Returns whether it is the matrix of the kernel benchmark, and nothing else.
     fn is_plain(&self) -> bool {
         self.cells.unit.is_units() && self.cells.is_usual()
     }
@@ -185,7 +185,7 @@ impl Spec {
         }
     }
 
-    /// Whether there are more threads than physical CPUs.
+    /// Returns whether there are more threads than physical CPUs.
     #[must_use]
     pub fn is_oversubscribed(&self, machine: &Machine, threads: usize) -> bool {
         threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
@@ -214,7 +214,7 @@ impl Spec {
         }
     }
 
-    /// The same as text, for all its numbers of threads.
+    /// Returns the same as text, for all its numbers of threads.
     #[must_use]
     pub fn length(&self, machine: &Machine) -> String {
         let mut parts: Vec<String> = Vec::new();

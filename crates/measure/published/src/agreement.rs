@@ -11,7 +11,7 @@ pub const MISS: f64 = 1.25;
 /// Figures that a rank correlation needs to mean anything.
 const LEAST_FOR_RANKS: usize = 5;
 
-/// What was published of a ratio.
+/// Says what was published of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
     /// The published ratio itself.
@@ -31,13 +31,13 @@ impl Published {
         }
     }
 
-    /// Whether it has a direction.
+    /// Returns whether it has a direction.
     fn directed(self) -> bool {
         self.ratio()
             .is_none_or(|ratio| (ratio - 1.0).abs() > FLAT + 1e-9)
     }
 
-    /// Whether a simulated ratio is on the same side of 1.
+    /// Returns whether a simulated ratio is on the same side of 1.
     pub fn agrees(self, ours: f64) -> bool {
         match self {
             Self::Ratio(ratio) => (ratio - 1.0) * (ours - 1.0) > 0.0,
@@ -46,7 +46,7 @@ impl Published {
         }
     }
 
-    /// Whether the simulated ratio is on the other side of 1, where the published
+    /// Returns whether the simulated ratio is on the other side of 1, where the published
     /// one differs from 1 by more than [`FLAT`].
     pub fn contradicts(self, ours: f64) -> bool {
         self.directed() && !self.agrees(ours)

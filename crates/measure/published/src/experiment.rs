@@ -85,7 +85,7 @@ const COUNTERS: [(&str, Counting); 2] = [
     ),
 ];
 
-/// What a turn does, if this is a counter and no lock.
+/// Returns what a turn does, if this is a counter and no lock.
 pub(crate) fn counting(lock: &str) -> Option<Counting> {
     let found = COUNTERS.iter().find(|(known, _)| *known == lock);
     found

@@ -56,7 +56,7 @@ const COUNTERS: [(&str, Counting); 4] = [
     ("lockhammer:cas_lockref", Counting::CompareAndSwapTwice),
 ];
 
-/// What a turn does to the word, for the programs that exclude nobody.
+/// Returns what a turn does to the word, for the programs that exclude nobody.
 pub(crate) fn counting(name: &str) -> Option<Counting> {
     let found = COUNTERS.iter().find(|(known, _)| *known == name);
     found.map(|(_, counting)| *counting)
@@ -385,8 +385,8 @@ const WRITER: usize = 1;
 const WRITER_WAITS: usize = 2;
 const READER: usize = 4;
 
-/// What a thread does between two tries: it pauses, each time twice as often, and in the
-/// end calls `sched_yield`.
+/// Holds what a thread does between two tries: it pauses, each time twice as often, and in
+/// the end calls `sched_yield`.
 struct Delay(u32);
 
 impl Delay {

@@ -26,7 +26,7 @@ const OPERATIONS: u64 = 400;
 const FEW: usize = 8;
 const RUNS: u64 = 9;
 
-/// What the lengths of a file are.
+/// Holds what the lengths of a file are.
 const BY_CLOCK: &str = "by-clock";
 const ALONE: &str = "alone";
 
@@ -74,7 +74,7 @@ struct File {
 /// The figures of each lock, one for each number of threads.
 type Figures = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<f64>>>>;
 
-/// What the figures of a file are.
+/// Says what the figures of a file are.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Times,
@@ -83,8 +83,8 @@ enum Form {
 }
 
 impl Form {
-    /// What no lock on any machine is outside of: a figure that is was mistyped, or is
-    /// in another unit.
+    /// Returns what no lock on any machine is outside of: a figure that is was mistyped, or
+    /// is in another unit.
     fn range(self) -> (std::ops::RangeInclusive<f64>, &'static str) {
         match self {
             Self::Times => (
@@ -337,7 +337,7 @@ impl OwnReference {
         })
     }
 
-    /// What the reference file calls the experiment.
+    /// Returns what the reference file calls the experiment.
     pub fn title(&self) -> &str {
         &self.title
     }

@@ -58,7 +58,7 @@ fn all() -> impl Iterator<Item = (&'static str, Make)> {
     LOCKS.into_iter().chain(lockhammer::LOCKS)
 }
 
-/// Whether an experiment may name this lock of a program.
+/// Returns whether an experiment may name this lock of a program.
 pub(crate) fn is_known(name: &str) -> bool {
     all().any(|(known, _)| known == name)
 }

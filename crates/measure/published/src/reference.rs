@@ -16,9 +16,9 @@ pub struct Reference {
     pub date: String,
     /// The machine on which it was measured.
     pub machine: String,
-    /// How the figures were read: from a table, a text, a data file, a graph.
+    /// Says how the figures were read: from a table, a text, a data file, a graph.
     pub read: String,
-    /// How certain they are, and why.
+    /// Says how certain they are, and why.
     pub sure: String,
     /// The numbers of threads to which every array of figures refers.
     #[serde(default)]
@@ -112,7 +112,7 @@ impl Reference {
     }
 }
 
-/// What a parser calls the types of a file, and what its writer calls them.
+/// Holds what a parser calls the types of a file, and what its writer calls them.
 const TYPES: [(&str, &str); 7] = [
     ("expected f64", "expected a number"),
     ("expected i64", "expected a whole number that is not huge"),

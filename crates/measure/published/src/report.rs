@@ -42,7 +42,7 @@ pub fn document(report: &Reproduction) -> Document {
     document
 }
 
-/// How far ours and theirs agree, one sentence for each measure.
+/// Returns how far ours and theirs agree, one sentence for each measure.
 fn agreed(report: &Reproduction) -> Vec<String> {
     let mut items = Vec::new();
     let agreement = &report.agreement;
@@ -281,7 +281,7 @@ fn trust(reports: &[Reproduction]) -> Section {
         .items(verdicts)
 }
 
-/// The same as JSON: the score of each group by the kind of question.
+/// Returns the same as JSON: the score of each group by the kind of question.
 #[must_use]
 pub fn questions(reports: &[Reproduction]) -> Value {
     let rows = Question::ALL.map(|question| {
@@ -296,7 +296,7 @@ pub fn questions(reports: &[Reproduction]) -> Value {
     json!(rows)
 }
 
-/// What may be trusted, given the scores of a kind of question.
+/// Returns what may be trusted, given the scores of a kind of question.
 fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
     if evaluated.figures + informing.figures == 0 {
         return "Not validated: no published figure of this kind was simulated.".to_owned();

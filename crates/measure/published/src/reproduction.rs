@@ -32,7 +32,7 @@ pub struct Reproduced {
 }
 
 impl Reproduced {
-    /// What was published of it, if anything was.
+    /// Returns what was published of it, if anything was.
     pub fn theirs(&self) -> Option<Published> {
         let direction = self.direction.map(|direction| match direction {
             Direction::Above => Published::Above,
@@ -132,11 +132,11 @@ pub struct Reproduction {
     pub group: Option<Group>,
     /// The modelled machine, and the figures that were changed.
     pub machine: String,
-    /// How close that is to the published one.
+    /// Says how close that is to the published one.
     pub near: Option<String>,
     /// The source of the published figures.
     pub source: String,
-    /// What would settle the figures that the model misses.
+    /// Holds what would settle the figures that the model misses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<String>,
     /// The shape, if the figures are those of a matrix, in its order.
@@ -166,7 +166,7 @@ pub struct Miss {
     /// The factor by which the simulated figure is off, above or below; none
     /// beside a direction.
     pub factor: Option<f64>,
-    /// Whether the published ratio is on the other side of 1.
+    /// Says whether the published ratio is on the other side of 1.
     pub wrong_direction: bool,
 }
 

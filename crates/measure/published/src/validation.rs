@@ -59,7 +59,7 @@ impl Validation {
         ((centre - half) / scale, (centre + half) / scale)
     }
 
-    /// What it means for a reader.
+    /// Returns what it means for a reader.
     pub fn sentence(self, question: Question) -> String {
         if self.printed == 0 {
             return format!(

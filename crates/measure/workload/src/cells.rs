@@ -123,13 +123,13 @@ impl Cells {
         }
     }
 
-    /// Whether every turn takes the one lock, and is like every other.
+    /// Returns whether every turn takes the one lock, and is like every other.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         self.mix.is_usual() && mix::is_one_lock(&self.locks)
     }
 
-    /// Whether the numbers of what a turn does make sense.
+    /// Returns whether the numbers of what a turn does make sense.
     ///
     /// # Errors
     /// The first number that makes none.
@@ -137,7 +137,7 @@ impl Cells {
         self.mix.check(&self.locks)
     }
 
-    /// What is not as usual, in words; empty if nothing is.
+    /// Returns what is not as usual, in words; empty if nothing is.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         self.mix.words(&self.locks)

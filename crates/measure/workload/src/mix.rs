@@ -25,14 +25,14 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Whether it is the usual one.
+    /// Returns whether it is the usual one.
     #[must_use]
     pub fn is_units(&self) -> bool {
         *self == Self::Units
     }
 }
 
-/// How the time outside the locks is distributed around its length, which is the
+/// Says how the time outside the locks is distributed around its length, which is the
 /// mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,7 +49,7 @@ pub enum Distribution {
     Bursty,
 }
 
-/// How one of several locks is chosen.
+/// Says how one of several locks is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -108,7 +108,7 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// What a turn does, beyond its lengths and the number of locks.
+/// Holds what a turn does, beyond its lengths and the number of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mix {
@@ -117,11 +117,11 @@ pub struct Mix {
     /// Shared lines that a critical section touches; writers write them,
     /// readers read them.
     pub lines: u32,
-    /// How the time outside is distributed.
+    /// Says how the time outside is distributed.
     pub distribution: Distribution,
-    /// How one of several locks is chosen.
+    /// Says how one of several locks is chosen.
     pub choice: Choice,
-    /// Whether a turn takes two of the locks, one within the other, in the
+    /// Says whether a turn takes two of the locks, one within the other, in the
     /// order of their addresses.
     pub nested: bool,
 }
@@ -140,19 +140,19 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// Whether it is the usual one: every turn is like every other.
+    /// Returns whether it is the usual one: every turn is like every other.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether some acquisitions read and some write.
+    /// Returns whether some acquisitions read and some write.
     #[must_use]
     pub fn has_both(&self) -> bool {
         (1..100).contains(&self.reads)
     }
 
-    /// Whether its numbers make sense with each of these numbers of locks.
+    /// Returns whether its numbers make sense with each of these numbers of locks.
     ///
     /// # Errors
     /// The first number that makes none.
@@ -191,7 +191,7 @@ impl Mix {
         Ok(())
     }
 
-    /// Whether so many lines fit a critical section of `units` units, each of
+    /// Returns whether so many lines fit a critical section of `units` units, each of
     /// which touches one; `length` is how it was given.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl Mix {
         )))
     }
 
-    /// What is not as usual, in words; empty if nothing is.
+    /// Returns what is not as usual, in words; empty if nothing is.
     #[must_use]
     pub fn words(&self, locks: &[u32]) -> Vec<String> {
         let mut words = Vec::new();
@@ -256,7 +256,7 @@ pub fn one_lock() -> Vec<u32> {
     vec![1]
 }
 
-/// Whether that is so.
+/// Returns whether that is so.
 #[must_use]
 pub fn is_one_lock(locks: &[u32]) -> bool {
     locks == [1]

@@ -12,7 +12,7 @@ use locklab_judge::fork_seed;
 /// disturbs a small cache little, and each percent of them is a whole number.
 pub const TURNS: usize = 1000;
 
-/// What a lock is acquired for.
+/// Says what a lock is acquired for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// To read what the lock protects.
@@ -26,7 +26,7 @@ impl Use {
     pub const BOTH: [Self; 2] = [Self::Read, Self::Write];
 }
 
-/// How often each thread could have acquired the lock, on average, in a wait that is
+/// Says how often each thread could have acquired the lock, on average, in a wait that is
 /// starved. In order of arrival each could once.
 pub const STARVED: u64 = 10;
 
@@ -49,7 +49,7 @@ pub struct Turn {
     pub first: u8,
     /// The lock to take within it; the same one if there is none.
     pub second: u8,
-    /// Whether it shares the lock as a reader.
+    /// Says whether it shares the lock as a reader.
     pub reads: bool,
 }
 
@@ -63,7 +63,7 @@ impl Turn {
         }
     }
 
-    /// What its locks are acquired for.
+    /// Returns what its locks are acquired for.
     #[must_use]
     #[inline(always)]
     pub fn purpose(&self) -> Use {

@@ -20,7 +20,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Whether the processor has a counter that runs at one rate on all CPUs.
+/// Returns whether the processor has a counter that runs at one rate on all CPUs.
 pub fn has_counter() -> bool {
     #[cfg(target_arch = "x86_64")]
     {

@@ -50,9 +50,9 @@ pub struct Report {
     pub magic: AtomicU64,
     /// The process that began it.
     pub process: AtomicU32,
-    /// Whether there is a profile.
+    /// Says whether there is a profile.
     pub profile: AtomicU32,
-    /// Whether ticks are nanoseconds; else [`clock::counter`] counts them.
+    /// Says whether ticks are nanoseconds; else [`clock::counter`] counts them.
     pub nanoseconds: AtomicU32,
     /// Forks that went on with this file.
     pub forks: AtomicU32,
@@ -69,9 +69,9 @@ pub struct Report {
     pub rwlocks_of_glibc: AtomicU32,
     /// Acquisitions by threads for which the lock had no room in its queue.
     pub outside: AtomicU64,
-    /// How often a waiter slept for a lock.
+    /// Says how often a waiter slept for a lock.
     pub sleeps: AtomicU64,
-    /// How often a lock was handed to a sleeping thread, and was idle
+    /// Says how often a lock was handed to a sleeping thread, and was idle
     /// until that thread ran.
     pub handoffs: AtomicU64,
     /// Total time for which the locks were idle then, in nanoseconds.
@@ -131,7 +131,7 @@ pub enum Role {
 pub struct Link {
     /// See [`Link::key`]; 0 if the place is free.
     pub key: AtomicU64,
-    /// How often that happened.
+    /// Says how often that happened.
     pub count: AtomicU64,
     /// Total time in ticks.
     pub ticks: AtomicU64,
@@ -172,9 +172,9 @@ pub struct Site {
 /// The counts of a site, with times in ticks.
 #[repr(C, align(64))]
 pub struct Counts {
-    /// How often a lock was acquired.
+    /// Says how often a lock was acquired.
     pub acquired: AtomicU64,
-    /// How often it was not free at the first attempt.
+    /// Says how often it was not free at the first attempt.
     pub contended: AtomicU64,
     /// Total time from that attempt to the acquisition.
     pub waited: AtomicU64,

@@ -10,7 +10,7 @@ pub struct Mapped<'a> {
     pub from: u64,
     /// The address after its last.
     pub to: u64,
-    /// Whether it is code.
+    /// Says whether it is code.
     pub executable: bool,
     /// Where it begins in the file.
     pub offset: u64,

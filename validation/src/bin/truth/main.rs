@@ -39,7 +39,7 @@ use std::process::{Command, Stdio};
 
 /// Why there is no gate where no lock can gain.
 const NOTHING: &str = "nothing to gain";
-/// How far a replay of the recorded lock may be from the program's own rate.
+/// Says how far a replay of the recorded lock may be from the program's own rate.
 const GATE: f64 = 0.15;
 
 struct Truth {
@@ -49,7 +49,7 @@ struct Truth {
     real_time: bool,
 }
 
-/// What is kept of a row beside its figures.
+/// Holds what is kept of a row beside its figures.
 struct Kept {
     trace: PathBuf,
     /// The machine while it was recorded.
@@ -133,14 +133,14 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// How far apart the CPUs of a machine are, in nanoseconds, whose name says so: `here at
-/// 24 ns`.
+/// Returns how far apart the CPUs of a machine are, in nanoseconds, whose name says so:
+/// `here at 24 ns`.
 fn one_way(machine: &str) -> Option<f64> {
     let (_, at) = machine.rsplit_once(" at ")?;
     at.strip_suffix(" ns")?.parse().ok()
 }
 
-/// Whether every lock of a row was tried.
+/// Returns whether every lock of a row was tried.
 fn whole(row: &Value, program: &Program) -> bool {
     let tried = row["locks"].as_array().map_or(0, Vec::len);
     tried >= program.locks().len()

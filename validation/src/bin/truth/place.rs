@@ -7,7 +7,7 @@ use locklab_native::{Native, round_trip};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How often a part is tried.
+/// Says how often a part is tried.
 pub(crate) const ATTEMPTS: usize = 2;
 /// Round trips that differ by more are of another place.
 const SAME: f64 = 1.6;
@@ -16,7 +16,7 @@ const OTHERS: f64 = 0.10;
 /// For how long the CPUs are waited for before a part, if they are elsewhere.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// How far apart the CPUs are.
+/// Says how far apart the CPUs are.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     cpus: (usize, usize),
@@ -24,19 +24,19 @@ pub(crate) struct Place {
     pub(crate) round_trip: f64,
 }
 
-/// What happened while a part was done.
+/// Holds what happened while a part was done.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Span {
     /// The round trip after it.
     after: f64,
-    /// Whether that, and the one before, are those of the place.
+    /// Says whether that, and the one before, are those of the place.
     stayed: bool,
     /// CPUs that others had.
     others: f64,
 }
 
 impl Span {
-    /// Whether it says something of the place.
+    /// Returns whether it says something of the place.
     pub(crate) fn counts(&self) -> bool {
         self.stayed && self.others <= OTHERS
     }

@@ -10,7 +10,7 @@ pub(crate) struct Program {
     pub(crate) about: &'static str,
     pub(crate) command: String,
     pub(crate) metric: &'static str,
-    /// Whether it has no more threads than two CPUs, so that real-time priority keeps
+    /// Says whether it has no more threads than two CPUs, so that real-time priority keeps
     /// others from its CPUs and changes nothing else.
     pub(crate) fits: bool,
 }
@@ -26,7 +26,7 @@ const LOCKS: [&str; 8] = [
     "mcs",
     "malthusian",
 ];
-/// The same with readers.
+/// Holds the same with readers.
 const LOCKS_WITH_READERS: [&str; 6] = [
     "rw-queued:spin",
     "phase-fair:spin",

@@ -3,17 +3,17 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What differs less from 1 than this has no direction.
+/// Holds what differs less from 1 than this has no direction.
 const FLAT: f64 = 0.05;
 
-/// What was predicted and measured of a lock under a program: ratios to glibc's.
+/// Holds what was predicted and measured of a lock under a program: ratios to glibc's.
 #[derive(Clone, Copy)]
 struct Pair {
     predicted: f64,
     measured: f64,
 }
 
-/// How well ratios were predicted of all locks under all programs whose gate passes.
+/// Says how well ratios were predicted of all locks under all programs whose gate passes.
 #[derive(Default)]
 struct Score {
     pairs: Vec<Pair>,
@@ -25,17 +25,17 @@ struct Score {
     bounds: Bounds,
 }
 
-/// How often no lock gained where that was predicted.
+/// Says how often no lock gained where that was predicted.
 #[derive(Default)]
 struct Bounds {
     all: usize,
     kept: usize,
-    /// How many locks had glibc's own rate: as many would be right if the bound were
+    /// Says how many locks had glibc's own rate: as many would be right if the bound were
     /// read as a prediction of each lock.
     level: usize,
 }
 
-/// Whether a gate found that no lock can gain.
+/// Returns whether a gate found that no lock can gain.
 fn nothing_to_gain(gate: &Value) -> bool {
     gate["why"] == "nothing to gain"
 }

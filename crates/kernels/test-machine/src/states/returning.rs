@@ -16,7 +16,7 @@ const POWER: Duration = Duration::from_secs(300);
 /// Lines of a console that are kept.
 pub(super) const LAST_LINES: usize = 12;
 
-/// Those of them before a panic: what the kernel was doing.
+/// Holds those of them before a panic: what the kernel was doing.
 pub(super) const BEFORE_PANIC: usize = 4;
 
 const PSTORE: &str =
@@ -55,7 +55,7 @@ impl Machine<'_> {
         self.lost_sample(why, console, home)
     }
 
-    /// The same of a kernel that has not answered for the whole limit: nothing
+    /// Returns the same of a kernel that has not answered for the whole limit: nothing
     /// is asked of it again if it can be switched off.
     pub(super) fn silent(&mut self, why: String) -> Trouble {
         let console = self.last_lines();
@@ -196,7 +196,7 @@ impl Machine<'_> {
         ))
     }
 
-    /// What a kernel that panicked left in the firmware's memory.
+    /// Returns what a kernel that panicked left in the firmware's memory.
     fn left_behind(&self) -> Vec<String> {
         let never = AtomicBool::new(false);
         let text = self.ssh.call(To::Home, PSTORE, None, LOOK, &never);
