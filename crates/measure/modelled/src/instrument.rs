@@ -15,7 +15,6 @@ use locklab_lab::matrix::{
     OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN, WRITE_P50,
     WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
 };
-use locklab_sim::band::draws;
 use locklab_sim::{Machine, Origin, Outcome, run};
 use locklab_workload::{Place, Unit, Work};
 use serde_json::{Value, json};
@@ -198,7 +197,7 @@ impl Instrument for Simulated {
         let (spec, places) = (self.spec.clone(), self.places.clone());
         // The rounds of all cells are announced together, including the last.
         let pairs = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
-        let machines = draws(&self.machine, pairs as usize);
+        let machines = self.spec.variants(&self.machine, pairs as usize);
         self.pool = Some(Pool::start(
             tasks,
             self.workers,

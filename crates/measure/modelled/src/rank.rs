@@ -13,7 +13,6 @@ use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Samp
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
-use locklab_sim::band::draws;
 use locklab_sim::{Machine, Outcome, run};
 use locklab_workload::{Place, Waits};
 use serde_json::Value;
@@ -140,7 +139,7 @@ impl Instrument for Ranked {
             tasks.push((point, block, lock));
         }
         let blocks = turns.iter().map(|turn| turn.pair + 1).max().unwrap_or(0);
-        let machines = draws(&self.machine, blocks as usize);
+        let machines = self.spec.variants(&self.machine, blocks as usize);
         let (spec, places, seed) = (self.spec.clone(), self.places.clone(), self.seed);
         let subjects = &self.question.subjects;
         let locks: Vec<String> = subjects.iter().map(|s| s.lock.clone()).collect();

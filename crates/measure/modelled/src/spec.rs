@@ -3,9 +3,10 @@
 
 use locklab_host::error::Error;
 use locklab_lab::experiment::Key;
+use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
-    FigureKey, Fstat, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES, Workload,
-    can_be_simulated,
+    FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES,
+    Workload, can_be_simulated,
 };
 use locklab_workload::{Cells, Place, Unit, Work, mix};
 use serde::ser::Error as _;
@@ -21,6 +22,9 @@ const PRECISION: f64 = 0.04;
 const A_THREAD: u64 = 100;
 const LONGEST: u64 = 10_000;
 
+/// The seed of the systems that a machine may have: the same in every comparison.
+const SYSTEMS: u64 = 0x7379_7374_656d;
+
 /// Two locks in a matrix on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
@@ -28,7 +32,7 @@ pub struct Spec {
     pub baseline: String,
     /// Name of the experiment lock.
     pub experiment: String,
-    /// Holds what threads do; each has a (virtual) CPU of its own.
+    /// Holds what threads do; those of a virtual machine have a virtual CPU each.
     #[serde(flatten, serialize_with = "as_stored")]
     pub cells: Cells,
     /// Acquisitions of one run, all threads; `None` for as many as the
@@ -98,9 +102,8 @@ impl Spec {
     /// Checks that `machine` can run it.
     ///
     /// # Errors
-    /// If a lock cannot be simulated, there are more threads than CPUs,
-    /// `physical` is out of range, or a run has no acquisitions. The message
-    /// says what is possible.
+    /// If a lock cannot be simulated, there are too many threads, `physical`
+    /// is out of range, or a run has no acquisitions. The message says what is possible.
     pub fn check(&self, machine: &Machine) -> Result<(), Error> {
         for name in [&self.baseline, &self.experiment] {
             if !can_be_simulated(name) {
@@ -111,13 +114,22 @@ impl Spec {
             }
         }
         self.check_mix(machine)?;
-        let cpus = machine.cpus();
-        if let Some(more) = self.cells.threads.iter().find(|threads| **threads > cpus) {
-            return Err(Error::Usage(format!(
-                "{more} threads on {}, which has {cpus} CPUs: a simulated thread has a CPU of its \
-                 own",
-                machine.name
-            )));
+        let most = match machine.get(FigureKey::VmVcpus) > 0.0 {
+            true => machine.cpus(),
+            false => MOST_THREADS,
+        };
+        if let Some(more) = self.cells.threads.iter().find(|threads| **threads > most) {
+            return Err(Error::Usage(match most {
+                MOST_THREADS => format!(
+                    "{more} threads on {}, where at most {MOST_THREADS} can be simulated",
+                    machine.name
+                ),
+                cpus => format!(
+                    "{more} threads on {}, a virtual machine of {cpus} CPUs, whose own scheduler \
+                     is not simulated: give at most {cpus} threads, or --vcpus",
+                    machine.name
+                ),
+            }));
         }
         let there = machine.hardware_threads();
         if self
@@ -189,6 +201,21 @@ impl Spec {
     #[must_use]
     pub fn is_oversubscribed(&self, machine: &Machine, threads: usize) -> bool {
         threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
+    }
+
+    /// So many variants of the machine: its bands, and where threads share CPUs those of the
+    /// system's figures.
+    #[must_use]
+    pub fn variants(&self, machine: &Machine, count: usize) -> Vec<Machine> {
+        let drawn = draws(machine, count);
+        let shares = |threads: &usize| self.is_oversubscribed(machine, *threads);
+        if machine.get(FigureKey::VmVcpus) > 0.0 || !self.cells.threads.iter().any(shares) {
+            return drawn;
+        }
+        let systems = drawn.iter().enumerate();
+        systems
+            .map(|(number, machine)| with_system(machine, number, SYSTEMS))
+            .collect()
     }
 
     /// The CPUs that threads get.

@@ -80,6 +80,8 @@ pub(crate) struct Cpu {
     /// another core travels. 0 if a sibling thread shares the core's lines.
     pub(crate) lookahead: Cell<u64>,
     pub(crate) hardware: Cell<usize>,
+    /// The hardware thread of the CPU that woke it the last time.
+    pub(crate) waker: Cell<usize>,
     /// Whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
     /// Whether it is to be descheduled as soon as possible.
@@ -126,6 +128,7 @@ impl Cpu {
             core: Cell::new(0),
             lookahead: Cell::new(0),
             hardware: Cell::new(usize::MAX),
+            waker: Cell::new(usize::MAX),
             on: Cell::new(false),
             preempt: Cell::new(false),
             ready_since: Cell::new(0),

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Wake = 5,
     /// The watchdog checks for progress.
     Watchdog = 6,
+    /// CPUs without a thread look for one.
+    Tick = 7,
 }
 
 const TARGET_BITS: u32 = 20;
@@ -111,7 +113,8 @@ impl Queue {
                 3 => Kind::Slice,
                 4 => Kind::Ple,
                 5 => Kind::Wake,
-                _ => Kind::Watchdog,
+                6 => Kind::Watchdog,
+                _ => Kind::Tick,
             },
             target: (low as usize) & MAX_TARGET,
         })

@@ -1,17 +1,26 @@
 //! The state of the scheduler of CPUs on hardware threads: see `scheduler`.
 //!
-//! Its CPUs are those of a virtual machine, or the threads of a program under an
-//! operating system: both are run on too few hardware threads by slices, and
-//! sleep until another wakes them. They differ in what that costs, and in that no
-//! thread leaves its CPU because it pauses.
+//! Its CPUs are those of a virtual machine, or threads under an operating system:
+//! both are run on too few hardware threads by slices, and sleep until another wakes
+//! them. They differ in what that costs, in who is next (a system has `run_queues`),
+//! and in that no thread leaves its CPU because it pauses.
 
 use crate::machine::{BETWEEN_TENTHS, FigureKey, Machine};
 use crate::rng::Rng;
+use crate::run_queues::RunQueues;
+use crate::topology::Topology;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 /// No CPU.
 pub(crate) const NOBODY: usize = usize::MAX;
+
+/// How often a CPU without a thread looks for one that waits elsewhere: Linux's tick with
+/// `CONFIG_HZ=1000`, the default of kernels for desktops (of Ubuntu's since 24.10).
+const TICK_US: f64 = 1000.0;
+/// For how long the cache of a CPU is thought to be warm for a thread, which nobody else
+/// takes meanwhile: `sysctl_sched_migration_cost` in `kernel/sched/fair.c`.
+const MIGRATION_US: f64 = 500.0;
 
 /// A hardware thread.
 pub(crate) struct Hardware {
@@ -26,6 +35,11 @@ pub(crate) struct Hypervisor {
     pub(crate) hardware: Box<[Hardware]>,
     /// Whether there are more CPUs than hardware threads.
     pub(crate) shared: bool,
+    /// The queues of an operating system that shares its hardware threads.
+    pub(crate) fair: Option<RunQueues>,
+    /// How often hardware threads without a CPU look for one, if they are a system's.
+    pub(crate) tick: u64,
+    /// A hypervisor's CPUs that are ready.
     pub(crate) ready: RefCell<VecDeque<usize>>,
     /// Halted CPUs and the word each waits for, in the order of halting.
     pub(crate) halted: RefCell<Vec<(usize, usize)>>,
@@ -65,6 +79,8 @@ impl Hypervisor {
                 })
                 .collect(),
             shared,
+            fair: None,
+            tick: 0,
             ready: RefCell::new(VecDeque::new()),
             halted: RefCell::new(Vec::new()),
             slice: us(FigureKey::VmSliceUs).max(1),
@@ -89,8 +105,14 @@ impl Hypervisor {
     /// these hardware threads.
     pub(crate) fn of_system(machine: &Machine, threads: usize, hardware: &[usize]) -> Self {
         let us = |key: FigureKey| cycles(machine, key);
+        let slice = us(FigureKey::SchedulerSliceUs).max(1);
+        let time = |us: f64| (us * 1e3 * machine.get(FigureKey::CoreClockGhz)) as u64;
+        let warm = time(MIGRATION_US);
+        let queues = || RunQueues::new(threads, hardware, &Topology::new(machine), [slice, warm]);
         Self {
-            slice: us(FigureKey::SchedulerSliceUs).max(1),
+            fair: (threads > hardware.len()).then(queues),
+            tick: time(TICK_US),
+            slice,
             switch: us(FigureKey::SchedulerSwitchUs),
             ple: 0,
             call: us(FigureKey::SchedulerCallUs),
@@ -104,18 +126,29 @@ impl Hypervisor {
         }
     }
 
+    /// The same where the first of all that are ready runs next, on whatever CPU is free: no
+    /// thread then waits while a CPU has none.
+    pub(crate) fn without_queues(self) -> Self {
+        Self { fair: None, ..self }
+    }
+
     /// From the end of a kick until the one who halted is ready. It differs from wake-up to
     /// wake-up: if all took as long, threads that are woken one after the other would
     /// keep a step that on hardware they soon lose.
     pub(crate) fn wake(&self, rng: &Rng) -> u64 {
-        let idle = |hardware: &Hardware| hardware.running.get() == NOBODY;
-        if self.wakes_the_idle && self.shared && !self.hardware.iter().any(idle) {
+        let idle = (0..self.hardware.len()).any(|place| self.is_idle(place));
+        if self.wakes_the_idle && self.shared && !idle {
             return 0;
         }
         if self.wake_spread <= 1.0 {
             return self.wake;
         }
         (self.wake as f64 * self.wake_spread.powf((rng.unit() - 0.5) / BETWEEN_TENTHS)) as u64
+    }
+
+    /// Whether nothing runs on this one.
+    pub(crate) fn is_idle(&self, place: usize) -> bool {
+        self.hardware[place].running.get() == NOBODY
     }
 
     /// The longest that a ready CPU waits if every other uses its slice.

@@ -61,6 +61,7 @@ mod replay;
 mod requests;
 mod rng;
 mod run;
+mod run_queues;
 mod scenario;
 mod scheduler;
 mod simulate;
@@ -86,8 +87,8 @@ pub use machine::{
 };
 pub use outcome::{ByUse, Latency, Outcome, WaitsOf};
 pub use platform::{Sim, Word};
-pub use replay::{MOST_LOCKS, MOST_THREADS, Replay, Replayed, Subject, Waiters, replay};
-pub use scenario::{Scenario, Simulation, Stop};
+pub use replay::{MOST_LOCKS, Replay, Replayed, Subject, Waiters, replay};
+pub use scenario::{MOST_THREADS, Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;
 pub use workload::{Counter, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};

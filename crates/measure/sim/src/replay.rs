@@ -16,6 +16,7 @@ use crate::outcome::Latency;
 use crate::parking::{self, Lot};
 use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
+use crate::scenario::MOST_THREADS;
 use crate::topology::{Placement, Topology};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::{Atomic, Platform};
@@ -25,8 +26,6 @@ use std::ptr::NonNull;
 
 /// The most locks of a program.
 pub const MOST_LOCKS: usize = 256;
-/// The most threads of a program.
-pub const MOST_THREADS: usize = 1024;
 
 /// How waiters of a lock wait that does not sleep by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -253,9 +252,14 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let lines = of_locks + contexts + threads * of_thread + program.channels + parking::lines();
+    let system = Hypervisor::of_system(machine, threads, used);
     let engine = Engine::new(
         machine,
-        Hypervisor::of_system(machine, threads, used),
+        match under {
+            // What no lock can beat has no unlucky placement either.
+            Under::Ideal(_) => system.without_queues(),
+            Under::Kinds(_) => system,
+        },
         threads,
         (lines, Vec::new()),
         replay.seed,

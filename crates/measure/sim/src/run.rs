@@ -5,7 +5,9 @@ use crate::directory::line_free;
 use crate::drain::drained;
 use crate::engine::Engine;
 use crate::event::{Event, Kind};
-use crate::scheduler::{deschedule, gone, pause_loop_exit, slice_ends, spin_poll, start, woken};
+use crate::scheduler::{
+    deschedule, gone, pause_loop_exit, slice_ends, spin_poll, start, ticks, woken,
+};
 use crate::stack::ColouredStack;
 use crate::watchdog::Watchdog;
 use corosensei::{Coroutine, CoroutineResult};
@@ -93,6 +95,10 @@ pub(crate) fn happens(engine: &Engine, event: Event) -> bool {
         }
         Kind::Wake => {
             woken(engine, target, time);
+            false
+        }
+        Kind::Tick => {
+            ticks(engine, time);
             false
         }
         Kind::Watchdog => false,

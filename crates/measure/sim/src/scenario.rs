@@ -7,6 +7,9 @@ use crate::topology::{Placement, Topology};
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
+/// The most threads of a simulation.
+pub const MOST_THREADS: usize = 1024;
+
 /// The condition that ends a simulation; the warm-up precedes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
@@ -40,11 +43,10 @@ pub struct Scenario {
     pub lock: String,
     /// The work of its users.
     pub workload: Workload,
-    /// Number of threads, each on a CPU (in a virtual machine: a virtual CPU)
-    /// of its own.
+    /// Number of threads: each on a CPU of its own as long as there are as many; more
+    /// share them under an operating system. In a virtual machine each has a virtual CPU.
     pub threads: usize,
-    /// Hardware threads that are used, or none for as many as there are. More
-    /// threads than that are for virtual machines.
+    /// Hardware threads that are used, or none for as many as there are.
     pub hardware_threads: Option<usize>,
     /// The order in which CPUs are used.
     pub placement: Placement,
@@ -57,11 +59,14 @@ pub struct Scenario {
 }
 
 impl Stop {
-    /// Enough time slices of a virtual machine, where virtual CPUs share physical
-    /// ones.
+    /// Enough time slices where virtual CPUs, or threads, share hardware threads.
     pub fn slices(machine: &Machine) -> Self {
         const SLICES: f64 = 5.0;
-        Self::Milliseconds(SLICES * machine.get(FigureKey::VmSliceUs) / 1e3)
+        let slice = match machine.get(FigureKey::VmVcpus) > 0.0 {
+            true => FigureKey::VmSliceUs,
+            false => FigureKey::SchedulerSliceUs,
+        };
+        Self::Milliseconds(SLICES * machine.get(slice) / 1e3)
     }
 }
 
@@ -120,21 +125,19 @@ impl Scenario {
                 machine.name
             ));
         }
-        let most = if virtual_machine {
-            machine.cpus()
-        } else {
-            hardware
-        };
-        if self.threads > most {
+        if virtual_machine && self.threads > machine.cpus() {
             return fault(format!(
-                "{} threads on {most} CPUs of {}: each simulated thread has a CPU of its own{}",
+                "{} threads on the {} virtual CPUs of {}: a system inside a virtual machine is \
+                 not simulated, so each thread has a virtual CPU; raise vm.vcpus",
                 self.threads,
+                machine.cpus(),
                 machine.name,
-                if virtual_machine {
-                    "; raise vm.vcpus"
-                } else {
-                    " (virtual machines may have more virtual CPUs than physical ones)"
-                }
+            ));
+        }
+        if self.threads > MOST_THREADS {
+            return fault(format!(
+                "{} threads cannot be simulated; give at most {MOST_THREADS}",
+                self.threads
             ));
         }
         if let Some(what) = self.workload.fault() {

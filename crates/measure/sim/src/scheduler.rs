@@ -1,8 +1,8 @@
 //! The scheduling of CPUs on hardware threads.
 //!
-//! On bare metal, and in a virtual machine with no more virtual CPUs than
-//! hardware threads, each has its own permanently. Otherwise a hypervisor
-//! shares the threads: first come, first served, a time slice each. A CPU that
+//! With no more CPUs than hardware threads, each has its own permanently. Otherwise
+//! the CPUs of this module are threads, which an operating system runs by its
+//! `run_queues`, or virtual CPUs. A hypervisor shares hardware threads: first come, first served, a time slice each. A CPU that
 //! has been pausing for long leaves the guest (pause-loop exiting) and gives
 //! its thread to the first ready CPU, if that one has waited for long enough: a
 //! fair scheduler does not immediately run a CPU that has just used up its
@@ -54,6 +54,9 @@ pub(crate) fn start(engine: &Engine) {
             let window = 1000
                 + 2 * engine.cpus.len() * engine.costs.transfer[Distance::Remote as usize] as usize;
             let now = engine.rng.below(window) as u64;
+            if engine.hypervisor.fair.is_some() {
+                continue;
+            }
             schedule_in(engine, who, who, now);
             if engine.hypervisor.shared {
                 // As in a long run, some slice is about to end.
@@ -63,10 +66,43 @@ pub(crate) fn start(engine: &Engine) {
                     .slice
                     .set(engine.queue.push(now + left + 1, Kind::Slice, who));
             }
-        } else {
+        } else if engine.hypervisor.fair.is_none() {
             engine.hypervisor.ready.borrow_mut().push_back(who);
         }
     }
+    start_system(engine);
+}
+
+/// Puts the threads of an operating system on its hardware threads, as evenly as they go.
+fn start_system(engine: &Engine) {
+    let Some(queues) = &engine.hypervisor.fair else {
+        return;
+    };
+    for who in 0..engine.cpus.len() {
+        queues.add(queues.shortest(), who, 0);
+    }
+    let slice = engine.hypervisor.slice as usize;
+    for place in 0..engine.hypervisor.hardware.len() {
+        let window = engine.hypervisor.switch as usize + 1000;
+        let now = engine.rng.below(window) as u64;
+        if let Some(who) = queues.next(place, &engine.topology, 0) {
+            queues.begin_with(who, engine.rng.below(slice) as u64);
+            schedule_in(engine, who, place, now);
+        }
+    }
+    let tick = engine.hypervisor.tick;
+    engine.queue.push(tick, Kind::Tick, 0);
+}
+
+/// Handles the system's tick: CPUs without a thread look for one again.
+pub(crate) fn ticks(engine: &Engine, now: u64) {
+    for place in 0..engine.hypervisor.hardware.len() {
+        if engine.hypervisor.is_idle(place) {
+            next_in(engine, place, now + engine.hypervisor.switch);
+        }
+    }
+    let tick = engine.hypervisor.tick;
+    engine.queue.push(now + tick, Kind::Tick, 0);
 }
 
 pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
@@ -81,7 +117,13 @@ pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
     cpu.stolen
         .set(cpu.stolen.get() + now.saturating_sub(cpu.ready_since.get()));
     engine.schedule(who, now);
-    if engine.hypervisor.shared {
+    if let Some(queues) = &engine.hypervisor.fair {
+        queues.runs(place, who, now);
+        let left = queues.slice_left(place, now);
+        hardware
+            .slice
+            .set(engine.queue.push(now + left, Kind::Slice, place));
+    } else if engine.hypervisor.shared {
         // Slices are not in step.
         let slice = engine.hypervisor.slice;
         let length = slice - slice / 8 + engine.rng.below((slice / 4).max(1) as usize) as u64;
@@ -96,7 +138,10 @@ pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
 
 /// Gives a hardware thread to the first ready CPU.
 pub(crate) fn next_in(engine: &Engine, place: usize, now: u64) {
-    let next = engine.hypervisor.ready.borrow_mut().pop_front();
+    let next = match &engine.hypervisor.fair {
+        Some(queues) => queues.next(place, &engine.topology, now),
+        None => engine.hypervisor.ready.borrow_mut().pop_front(),
+    };
     match next {
         Some(next) => schedule_in(engine, next, place, now),
         None => {
@@ -115,7 +160,10 @@ pub(crate) fn deschedule(engine: &Engine, who: usize, now: u64) {
     cpu.on.set(false);
     cpu.preempt.set(false);
     cpu.ready_since.set(now);
-    engine.hypervisor.ready.borrow_mut().push_back(who);
+    match &engine.hypervisor.fair {
+        Some(queues) => queues.leaves(cpu.hardware.get(), now, true),
+        None => engine.hypervisor.ready.borrow_mut().push_back(who),
+    }
     if let Some(trace) = &engine.trace {
         trace.descheduled(who, now);
     }
@@ -128,15 +176,21 @@ pub(crate) fn slice_ends(engine: &Engine, place: usize, seq: u64, now: u64) {
     if hardware.slice.get() != seq {
         return;
     }
-    if engine.hypervisor.ready.borrow().is_empty() {
-        hardware.slice.set(
-            engine
-                .queue
-                .push(now + engine.hypervisor.slice, Kind::Slice, place),
-        );
-        return;
+    let (ends, next) = match &engine.hypervisor.fair {
+        Some(queues) => (
+            queues.must_leave(place, now, None),
+            queues.slice_left(place, now),
+        ),
+        None => {
+            let waits = !engine.hypervisor.ready.borrow().is_empty();
+            (waits, engine.hypervisor.slice)
+        }
+    };
+    if ends {
+        return preempt(engine, hardware.running.get(), now);
     }
-    preempt(engine, hardware.running.get(), now);
+    let next = engine.queue.push(now + next, Kind::Slice, place);
+    hardware.slice.set(next);
 }
 
 pub(crate) fn preempt(engine: &Engine, who: usize, now: u64) {
@@ -172,11 +226,20 @@ pub(crate) fn halt(engine: &Engine, word: usize) {
     cpu.word.set((word, 4));
     cpu.on.set(false);
     cpu.event.set(0);
-    let now = engine.time.get();
-    if engine.hypervisor.shared {
-        next_in(engine, cpu.hardware.get(), now + engine.hypervisor.halt);
-    }
+    give_up(engine, engine.hypervisor.halt);
     engine.suspend(Phase::Halted);
+}
+
+/// Gives the hardware thread of the running CPU, which waits for something, to another
+/// after so many cycles.
+fn give_up(engine: &Engine, after: u64) {
+    let (place, now) = (engine.current().hardware.get(), engine.time.get());
+    if let Some(queues) = &engine.hypervisor.fair {
+        queues.leaves(place, now, false);
+    }
+    if engine.hypervisor.shared {
+        next_in(engine, place, now + after);
+    }
 }
 
 /// Lets the running CPU wake those that have halted on `word` first, at most so many,
@@ -192,6 +255,7 @@ pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
         let wakes = awaited == word && woken < most;
         if wakes {
             woken += 1;
+            engine.cpus[who].waker.set(engine.current().hardware.get());
             now += hypervisor.kick - hypervisor.fruitless.min(hypervisor.kick);
             engine
                 .queue
@@ -210,7 +274,11 @@ pub(crate) fn yield_to_others(engine: &Engine) {
     drain_all(engine);
     let now = engine.time.get() + engine.hypervisor.call;
     engine.time.set(now);
-    if !engine.hypervisor.ready.borrow().is_empty() {
+    let another = match &engine.hypervisor.fair {
+        Some(queues) => queues.yields(engine.current().hardware.get(), now),
+        None => !engine.hypervisor.ready.borrow().is_empty(),
+    };
+    if another {
         engine.current().preempt.set(true);
         engine.schedule(engine.current.get(), now);
         engine.suspend(Phase::Sync);
@@ -235,9 +303,8 @@ pub(crate) fn rest(engine: &Engine, halt: u64) {
     cpu.word.set((0, 0));
     cpu.on.set(false);
     cpu.event.set(0);
-    if engine.hypervisor.shared {
-        next_in(engine, cpu.hardware.get(), engine.time.get() + halt);
-    }
+    cpu.waker.set(NOBODY);
+    give_up(engine, halt);
     engine.suspend(Phase::Halted);
 }
 
@@ -253,7 +320,21 @@ pub(crate) fn woken(engine: &Engine, who: usize, now: u64) {
         cpu.on.set(true);
         return engine.schedule(who, now);
     }
-    let idle = |place: &usize| engine.hypervisor.hardware[*place].running.get() == NOBODY;
+    if let Some(queues) = &engine.hypervisor.fair {
+        let waker = Some(cpu.waker.get()).filter(|&waker| waker != NOBODY);
+        let idle = |place| engine.hypervisor.is_idle(place);
+        let from = (cpu.hardware.get(), waker);
+        let place = queues.place_of(who, from, &engine.topology, idle);
+        queues.add(place, who, now);
+        if idle(place) {
+            next_in(engine, place, now);
+        } else if queues.must_leave(place, now, Some(who)) {
+            let running = engine.hypervisor.hardware[place].running.get();
+            preempt(engine, running, now);
+        }
+        return;
+    }
+    let idle = |place: &usize| engine.hypervisor.is_idle(*place);
     let place = Some(cpu.hardware.get())
         .filter(idle)
         .or_else(|| (0..engine.hypervisor.hardware.len()).find(idle));
@@ -265,9 +346,13 @@ pub(crate) fn woken(engine: &Engine, who: usize, now: u64) {
 
 /// Removes a CPU whose code has returned.
 pub(crate) fn gone(engine: &Engine, who: usize, now: u64) {
+    let place = engine.cpus[who].hardware.get();
     engine.cpus[who].on.set(false);
+    if let Some(queues) = &engine.hypervisor.fair {
+        queues.leaves(place, now, false);
+    }
     if engine.hypervisor.shared {
-        next_in(engine, engine.cpus[who].hardware.get(), now);
+        next_in(engine, place, now);
     }
 }
 

@@ -24,6 +24,10 @@ pub(crate) const MASK_CYCLES: u64 = 20;
 /// Cycles of unmasking interrupts after the release.
 pub(crate) const UNMASK_CYCLES: u64 = 20;
 
+/// The longest piece of work of a thread that shares its CPU, in cycles: it loses the CPU
+/// between two.
+const PIECE_CYCLES: u64 = 60_000;
+
 /// The most locks of [`Workload::XfsCreate`].
 const MOST_HOT_LOCKS: usize = 16;
 
@@ -270,6 +274,23 @@ impl Buffer {
     /// Does so many units: each reads a line that no CPU writes, and writes
     /// another.
     fn units(&self, engine: &Engine, count: u64) {
+        let mut left = count;
+        while left > 0 {
+            let piece = match engine.hypervisor.fair {
+                Some(_) => left.min(PIECE_CYCLES / UNIT_CYCLES),
+                None => left,
+            };
+            self.piece(engine, piece);
+            left -= piece;
+            if left > 0 {
+                engine.sync();
+            }
+        }
+    }
+
+    /// Does so many units without a chance for the system to take the CPU away, unless it
+    /// is due.
+    fn piece(&self, engine: &Engine, count: u64) {
         let cycles = UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1);
         let mut left = count;
         while left > 0 {
@@ -411,7 +432,7 @@ impl Thread<'_> {
             thread.shared[lock].count(write && to == Use::Write);
             let more = if long { turn.long_ns } else { 0.0 };
             let cycles = (turn.inside_ns + more) * engine.costs.clock_ghz;
-            engine.take(cycles as u64, turn.by_clock);
+            take(engine, cycles as u64, turn.by_clock);
         });
     }
 
@@ -485,7 +506,7 @@ impl Thread<'_> {
         } else {
             cycles
         };
-        engine.take(least, by_clock);
+        take(engine, least, by_clock);
         engine.take(jitter(engine, cycles), by_clock);
     }
 
@@ -493,6 +514,17 @@ impl Thread<'_> {
     fn jitter(&self, engine: &Engine, cycles: u64) {
         engine.work(jitter(engine, cycles));
     }
+}
+
+/// Computes for so many cycles, in pieces where threads share CPUs.
+fn take(engine: &Engine, cycles: u64, by_clock: bool) {
+    let mut left = cycles;
+    while engine.hypervisor.fair.is_some() && left > PIECE_CYCLES {
+        engine.take(PIECE_CYCLES, by_clock);
+        engine.sync();
+        left -= PIECE_CYCLES;
+    }
+    engine.take(left, by_clock);
 }
 
 /// Up to a tenth of so many cycles, because real loops are never synchronous: one cycle

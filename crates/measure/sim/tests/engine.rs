@@ -176,8 +176,15 @@ fn what_cannot_be_run_is_said() {
     let error = |scenario: &Scenario| run(scenario).unwrap_err().to_string();
     let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 0);
     assert!(error(&scenario).starts_with("zero threads"));
-    let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 17);
-    assert!(error(&scenario).starts_with("17 threads on 16 CPUs of flat-16"));
+    let scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 1025);
+    assert_eq!(
+        error(&scenario),
+        "1025 threads cannot be simulated; give at most 1024"
+    );
+    let guest = builtin("xeon-8380-vm");
+    let most = guest.cpus();
+    let scenario = Scenario::new(guest, "ticket", matrix(0, 0), most + 1);
+    assert!(error(&scenario).contains("virtual CPUs of xeon-8380-vm: a system inside"));
     let scenario = Scenario::new(builtin("flat-16"), "nonesuch", matrix(0, 0), 1);
     assert!(matches!(run(&scenario), Err(SimError::Refused(_))));
     let mut scenario = Scenario::new(builtin("flat-16"), "ticket", matrix(0, 0), 1);

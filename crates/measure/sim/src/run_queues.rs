@@ -1,0 +1,341 @@
+//! The run queues of an operating system: which ready thread a CPU runs next.
+//!
+//! Each hardware thread has a queue of its own, as on Linux since 6.6, whose rules these
+//! are (earliest eligible virtual deadline first, all threads of one weight): a thread is
+//! eligible while it has run no more than the mean of its queue; of those the one with the
+//! earliest deadline runs, and it keeps its CPU until its slice is used up or it is no
+//! longer eligible when another wakes. Who sleeps and is not eligible stays in its queue
+//! until the others have caught up (delayed dequeue). A woken thread goes to an idle CPU that shares a
+//! cache with its last one, and else waits at its last one or at its waker's. A CPU without
+//! a thread takes one that waits elsewhere. Sources: `kernel/sched/fair.c` of Linux 6.18
+//! (`pick_eevdf`, `place_entity`, `select_idle_sibling`, `sched_balance_newidle`).
+//!
+//! It holds no event and no clock: `scheduler` says what time it is.
+
+use crate::distance::Distance;
+use crate::topology::Topology;
+use std::cell::{Cell, RefCell};
+
+/// What a queue knows of a thread. Times are cycles of the machine's clock.
+#[derive(Default)]
+struct Entity {
+    /// How long it has run, as its queue counts.
+    ran: Cell<i64>,
+    /// When its slice ends, in the same count.
+    deadline: Cell<i64>,
+    /// By how much it had run less than the mean of its queue when it left that.
+    lag: Cell<i64>,
+    /// When it left its CPU the last time.
+    left: Cell<u64>,
+    /// The queue in which it sleeps, until the others have caught up.
+    sleeps_in: Cell<Option<usize>>,
+}
+
+/// The queue of one hardware thread.
+#[derive(Default)]
+struct Queue {
+    waiting: RefCell<Vec<usize>>,
+    /// Those who sleep and have run more than the mean.
+    asleep: RefCell<Vec<usize>>,
+    running: Cell<Option<usize>>,
+    /// Until when what runs has been charged.
+    charged: Cell<u64>,
+}
+
+/// The queues of all hardware threads, in the order of the scheduler's.
+pub(crate) struct RunQueues {
+    queues: Box<[Queue]>,
+    entities: Box<[Entity]>,
+    slice: i64,
+    /// For how long the cache of a CPU is thought to be warm for a thread that ran there.
+    warm: u64,
+    /// The core of each hardware thread.
+    cores: Box<[usize]>,
+}
+
+impl RunQueues {
+    /// Makes empty queues for this many threads on these hardware threads.
+    pub(crate) fn new(
+        threads: usize,
+        hardware: &[usize],
+        topology: &Topology,
+        [slice, warm]: [u64; 2],
+    ) -> Self {
+        let core = |&id: &usize| id / topology.threads_per_core;
+        Self {
+            queues: hardware.iter().map(|_| Queue::default()).collect(),
+            entities: (0..threads).map(|_| Entity::default()).collect(),
+            slice: slice.max(1) as i64,
+            warm,
+            cores: hardware.iter().map(core).collect(),
+        }
+    }
+
+    /// Whether a thread waits for this hardware thread.
+    pub(crate) fn waits(&self, place: usize) -> bool {
+        !self.queues[place].waiting.borrow().is_empty()
+    }
+
+    /// The threads that want this hardware thread, the running one too.
+    fn length(&self, place: usize) -> usize {
+        let queue = &self.queues[place];
+        queue.waiting.borrow().len() + usize::from(queue.running.get().is_some())
+    }
+
+    /// Charges the running thread for its time until `now`.
+    fn charge(&self, place: usize, now: u64) {
+        let queue = &self.queues[place];
+        if let Some(who) = queue.running.get() {
+            let ran = &self.entities[who].ran;
+            ran.set(ran.get() + now.saturating_sub(queue.charged.get()) as i64);
+        }
+        queue.charged.set(now.max(queue.charged.get()));
+    }
+
+    /// The mean of what the threads of a queue have run; 0 of none.
+    fn mean(&self, place: usize) -> i64 {
+        let queue = &self.queues[place];
+        let (waiting, asleep) = (queue.waiting.borrow(), queue.asleep.borrow());
+        let all = waiting.iter().chain(asleep.iter()).copied();
+        let all = all.chain(queue.running.get());
+        let (count, sum) = all.fold((0_i64, 0_i128), |(count, sum), who| {
+            (count + 1, sum + i128::from(self.entities[who].ran.get()))
+        });
+        (sum / i128::from(count.max(1))) as i64
+    }
+
+    fn eligible(&self, who: usize, mean: i64) -> bool {
+        self.entities[who].ran.get() <= mean
+    }
+
+    /// The eligible thread that waits with the earliest deadline.
+    fn first(&self, place: usize, mean: i64) -> Option<usize> {
+        let waiting = self.queues[place].waiting.borrow();
+        let eligible = waiting
+            .iter()
+            .copied()
+            .filter(|&who| self.eligible(who, mean));
+        eligible.min_by_key(|&who| self.entities[who].deadline.get())
+    }
+
+    /// Adds a thread to a queue: where it was if it slept there, or as far from the mean as
+    /// when it left its queue.
+    pub(crate) fn add(&self, place: usize, who: usize, now: u64) {
+        self.charge(place, now);
+        let entity = &self.entities[who];
+        if let Some(last) = entity.sleeps_in.take() {
+            let mean = self.mean(last);
+            let mut asleep = self.queues[last].asleep.borrow_mut();
+            asleep.retain(|&other| other != who);
+            entity.lag.set((mean - entity.ran.get()).min(0));
+            if last == place && entity.lag.get() < 0 {
+                return self.queues[place].waiting.borrow_mut().push(who);
+            }
+        }
+        let mut lag = entity.lag.get();
+        let others = self.length(place) + self.queues[place].asleep.borrow().len();
+        if others > 0 {
+            // It moves the mean by which it is placed.
+            lag += lag / others as i64;
+        }
+        let ran = self.mean(place) - lag;
+        entity.ran.set(ran);
+        entity.deadline.set(ran + self.slice);
+        self.queues[place].waiting.borrow_mut().push(who);
+    }
+
+    /// Lets those go who sleep in a queue and have run no more than its mean.
+    fn let_go(&self, place: usize) {
+        let queue = &self.queues[place];
+        loop {
+            let mean = self.mean(place);
+            let mut asleep = queue.asleep.borrow_mut();
+            let Some(at) = asleep.iter().position(|&who| self.eligible(who, mean)) else {
+                return;
+            };
+            let entity = &self.entities[asleep.swap_remove(at)];
+            entity.sleeps_in.set(None);
+            entity.lag.set(0);
+        }
+    }
+
+    /// Takes a thread that waits out of its queue, and notes by how much it is behind.
+    fn remove(&self, place: usize, who: usize) {
+        let lag = self.mean(place) - self.entities[who].ran.get();
+        let most = 2 * self.slice;
+        self.entities[who].lag.set(lag.clamp(-most, most));
+        self.queues[place]
+            .waiting
+            .borrow_mut()
+            .retain(|&other| other != who);
+    }
+
+    /// Gives a hardware thread that is free to the first of its queue, or to one that waits
+    /// elsewhere. Returns the thread.
+    pub(crate) fn next(&self, place: usize, topology: &Topology, now: u64) -> Option<usize> {
+        self.let_go(place);
+        let own = self.first(place, self.mean(place));
+        let who = match own {
+            Some(who) => who,
+            None => self.steal(place, topology, now)?,
+        };
+        let queue = &self.queues[place];
+        queue.waiting.borrow_mut().retain(|&other| other != who);
+        Some(who)
+    }
+
+    /// Moves the thread that left its CPU first, of the nearest queue where one waits whose
+    /// cache has gone cold or is this one's, to this queue. Returns it.
+    fn steal(&self, place: usize, topology: &Topology, now: u64) -> Option<usize> {
+        let distance = |other: usize| topology.distance(self.cores[place], self.cores[other]);
+        let first = |other: usize| {
+            let shares = distance(other) <= Distance::Core;
+            let waiting = self.queues[other].waiting.borrow();
+            let left = |who: &usize| self.entities[*who].left.get();
+            let who = waiting.iter().copied();
+            who.filter(|who| shares || now.saturating_sub(left(who)) >= self.warm)
+                .min_by_key(left)
+        };
+        let from = (0..self.queues.len())
+            .filter(|&other| other != place && self.queues[other].running.get().is_some())
+            .filter_map(|other| first(other).map(|who| (other, who)))
+            .min_by_key(|&(other, _)| (distance(other) as usize, usize::MAX - self.length(other)));
+        let (other, who) = from?;
+        self.charge(other, now);
+        self.remove(other, who);
+        self.add(place, who, now);
+        Some(who)
+    }
+
+    /// Notes that a thread runs from `now` on.
+    pub(crate) fn runs(&self, place: usize, who: usize, now: u64) {
+        let queue = &self.queues[place];
+        queue.running.set(Some(who));
+        queue.charged.set(now);
+    }
+
+    /// How long the slice of the running thread still is; a new one if it is used up.
+    pub(crate) fn slice_left(&self, place: usize, now: u64) -> u64 {
+        self.charge(place, now);
+        let Some(who) = self.queues[place].running.get() else {
+            return self.slice as u64;
+        };
+        let entity = &self.entities[who];
+        if entity.deadline.get() <= entity.ran.get() {
+            entity.deadline.set(entity.ran.get() + self.slice);
+        }
+        (entity.deadline.get() - entity.ran.get()) as u64
+    }
+
+    /// Lets a thread begin with so much of a slice: in a long run they are not in step.
+    pub(crate) fn begin_with(&self, who: usize, part: u64) {
+        let entity = &self.entities[who];
+        entity.deadline.set(entity.ran.get() + part.max(1) as i64);
+    }
+
+    /// Notes that the running thread gives its CPU up: to wait for it again, or for something
+    /// else.
+    pub(crate) fn leaves(&self, place: usize, now: u64, waits: bool) {
+        self.charge(place, now);
+        let queue = &self.queues[place];
+        let Some(who) = queue.running.get() else {
+            return;
+        };
+        let entity = &self.entities[who];
+        entity.left.set(now);
+        if waits {
+            queue.running.set(None);
+            queue.waiting.borrow_mut().push(who);
+            return;
+        }
+        let lag = self.mean(place) - entity.ran.get();
+        queue.running.set(None);
+        if lag < 0 {
+            entity.sleeps_in.set(Some(place));
+            queue.asleep.borrow_mut().push(who);
+        } else {
+            entity.lag.set(lag.min(2 * self.slice));
+        }
+    }
+
+    /// Whether the running thread must give its CPU up at `now`, because its slice is over or
+    /// because the first of those that wait is `woken` and it has run more than its share.
+    pub(crate) fn must_leave(&self, place: usize, now: u64, woken: Option<usize>) -> bool {
+        self.charge(place, now);
+        let Some(running) = self.queues[place].running.get() else {
+            return false;
+        };
+        let mean = self.mean(place);
+        let Some(first) = self.first(place, mean) else {
+            return false;
+        };
+        let entity = &self.entities[running];
+        match woken {
+            Some(woken) => first == woken && !self.eligible(running, mean),
+            None if entity.ran.get() < entity.deadline.get() => false,
+            None => {
+                let deadline = entity.ran.get() + self.slice;
+                entity.deadline.set(deadline);
+                !self.eligible(running, mean) || self.entities[first].deadline.get() <= deadline
+            }
+        }
+    }
+
+    /// Lets the running thread give up what is left of its slice. Returns whether another
+    /// runs then.
+    pub(crate) fn yields(&self, place: usize, now: u64) -> bool {
+        self.charge(place, now);
+        let Some(running) = self.queues[place].running.get() else {
+            return false;
+        };
+        let entity = &self.entities[running];
+        if !self.waits(place) {
+            return false;
+        }
+        if self.eligible(running, self.mean(place)) {
+            entity.ran.set(entity.deadline.get());
+        }
+        entity.deadline.set(entity.deadline.get() + self.slice);
+        self.first(place, self.mean(place)).is_some()
+    }
+
+    /// Where a woken thread goes that ran at `last`, woken by one that runs at `waker`; `idle`
+    /// says of a hardware thread that nothing runs there.
+    pub(crate) fn place_of(
+        &self,
+        who: usize,
+        (last, waker): (usize, Option<usize>),
+        topology: &Topology,
+        idle: impl Fn(usize) -> bool,
+    ) -> usize {
+        // Who has not left its queue is not moved.
+        if idle(last) || self.entities[who].sleeps_in.get() == Some(last) {
+            return last;
+        }
+        let busy = |place: usize| self.length(place);
+        let target = match waker {
+            Some(waker) if busy(waker) < busy(last) => waker,
+            _ => last,
+        };
+        let near = topology.cluster(self.cores[target]);
+        let free = (0..self.queues.len())
+            .filter(|&place| idle(place) && topology.cluster(self.cores[place]) == near);
+        // A core whose siblings are idle too is taken before one whose are not.
+        let shared = |&place: &usize| {
+            (0..self.queues.len())
+                .any(|other| self.cores[other] == self.cores[place] && !idle(other))
+        };
+        free.min_by_key(shared).unwrap_or(target)
+    }
+
+    /// The shortest queue, of the first of several: where a thread starts.
+    pub(crate) fn shortest(&self) -> usize {
+        (0..self.queues.len())
+            .min_by_key(|&place| self.length(place))
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/run_queues.rs"]
+mod tests;

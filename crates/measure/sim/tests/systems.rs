@@ -1,0 +1,114 @@
+//! More threads than CPUs under an operating system: what must be so whatever its figures.
+
+use locklab_sim::{FigureKey, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
+
+/// Threads that share two CPUs and one lock.
+fn shared(lock: &str, threads: usize, inside_ns: f64, outside_ns: f64) -> Scenario {
+    let machine = Machine::builtin("flat-16").unwrap();
+    let workload = Workload::Loop(Loop {
+        inside_ns,
+        outside_ns,
+        write_percent: 100,
+        ..Loop::default()
+    });
+    let mut scenario = Scenario::new(machine, lock, workload, threads);
+    scenario.hardware_threads = Some(2);
+    scenario.stop = match threads > 2 {
+        true => Stop::Milliseconds(30.0),
+        false => Stop::Acquisitions(5_000),
+    };
+    scenario
+}
+
+fn outcome(lock: &str, threads: usize) -> Outcome {
+    run(&shared(lock, threads, 50.0, 100.0)).unwrap()
+}
+
+#[test]
+fn locks_that_sleep_do_as_much_with_more_threads_and_spins_in_order_do_not() {
+    for lock in ["futex", "pthread", "std", "parking_lot"] {
+        let (two, eight) = (outcome(lock, 2).ops_per_s, outcome(lock, 8).ops_per_s);
+        assert!(eight > 0.7 * two, "{lock}: {two} and {eight}");
+    }
+    for lock in ["ticket", "mcs"] {
+        let (two, eight) = (outcome(lock, 2).ops_per_s, outcome(lock, 8).ops_per_s);
+        assert!(eight < 0.4 * two, "{lock}: {two} and {eight}");
+    }
+}
+
+/// Who holds a lock when its slice ends keeps the others waiting for the slices of those
+/// before it.
+#[test]
+fn a_holder_that_loses_its_cpu_is_waited_for_by_slices() {
+    let slice_ns = Machine::builtin("flat-16")
+        .unwrap()
+        .get(FigureKey::SchedulerSliceUs)
+        * 1e3;
+    let longest = outcome("ttas", 6).longest_wait_ns;
+    assert!(longest > slice_ns, "{longest}");
+    let mut scenario = shared("ttas", 6, 50.0, 100.0);
+    scenario.machine = scenario
+        .machine
+        .with(FigureKey::SchedulerSliceUs, 300.0)
+        .unwrap();
+    let shorter = run(&scenario).unwrap().longest_wait_ns;
+    assert!(shorter < longest, "{shorter} and {longest}");
+}
+
+/// Threads that never meet share the CPUs in equal parts, also within long work.
+#[test]
+fn work_is_shared_equally_and_interrupted() {
+    let mut scenario = shared("pthread", 6, 10.0, 5e6);
+    scenario.workload = Workload::Loop(Loop {
+        locks: 64,
+        inside_ns: 10.0,
+        outside_ns: 5e6,
+        ..Loop::default()
+    });
+    scenario.stop = Stop::Milliseconds(600.0);
+    let outcome = run(&scenario).unwrap();
+    assert!(outcome.jain > 0.97, "{:?}", outcome.ops_by_thread);
+    let rate = outcome.ops_per_s * 5.25e-3;
+    assert!((1.85..=2.05).contains(&rate), "{rate} CPUs' worth of work");
+    assert!((0.62..=0.70).contains(&outcome.steal), "{}", outcome.steal);
+}
+
+/// A CPU whose threads all sleep takes one that waits for another CPU.
+#[test]
+fn no_cpu_stays_idle_while_threads_wait() {
+    // Three compute all the time, on two CPUs: none gets two thirds of one only.
+    let mut scenario = shared("pthread", 3, 10.0, 100_000.0);
+    scenario.stop = Stop::Milliseconds(200.0);
+    let outcome = run(&scenario).unwrap();
+    assert!(outcome.steal < 0.36, "{}", outcome.steal);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_and_another_another() {
+    let with = |seed| {
+        let mut scenario = shared("std", 5, 100.0, 300.0);
+        scenario.seed = seed;
+        run(&scenario).unwrap().trace_hash
+    };
+    assert_eq!(with(1), with(1));
+    assert_ne!(with(1), with(2));
+}
+
+/// A machine without a `[scheduler]` has the defaults, and may have its own.
+#[test]
+fn every_machine_has_a_scheduler() {
+    for (name, _) in locklab_sim::BUILTIN {
+        let machine = Machine::builtin(name).unwrap();
+        if machine.get(FigureKey::VmVcpus) > 0.0 {
+            continue;
+        }
+        let workload = Workload::Matrix {
+            critical: 1,
+            non_critical: 8,
+        };
+        let mut scenario = Scenario::new(machine, "pthread", workload, 5);
+        scenario.hardware_threads = Some(2);
+        scenario.stop = Stop::Milliseconds(3.0);
+        assert!(run(&scenario).unwrap().acquisitions > 100, "{name}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Tests of src/run_queues.rs, with access to what is private there.
+
+use super::*;
+use crate::machine::Machine;
+
+/// Two queues on two cores that share a cache, slices of 100.
+fn queues(threads: usize) -> (RunQueues, Topology) {
+    let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
+    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50]);
+    (queues, topology)
+}
+
+fn runs_next(queues: &RunQueues, topology: &Topology, place: usize, now: u64) -> usize {
+    let who = queues.next(place, topology, now).unwrap();
+    queues.runs(place, who, now);
+    who
+}
+
+#[test]
+fn threads_take_turns_of_a_slice() {
+    let (queues, topology) = queues(2);
+    for who in 0..2 {
+        queues.add(0, who, 0);
+    }
+    let mut now = 0;
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        order.push(runs_next(&queues, &topology, 0, now));
+        let left = queues.slice_left(0, now);
+        assert_eq!(left, 100);
+        assert!(!queues.must_leave(0, now + left - 1, None));
+        now += left;
+        assert!(queues.must_leave(0, now, None));
+        queues.leaves(0, now, true);
+    }
+    assert_eq!(order, [0, 1, 0, 1]);
+}
+
+#[test]
+fn who_is_alone_keeps_its_cpu() {
+    let (queues, topology) = queues(1);
+    queues.add(0, 0, 0);
+    runs_next(&queues, &topology, 0, 0);
+    assert!(!queues.must_leave(0, 1000, None));
+    assert_eq!(queues.slice_left(0, 1000), 100);
+}
+
+#[test]
+fn a_woken_thread_preempts_who_has_run_more_than_its_share() {
+    let (queues, topology) = queues(2);
+    for who in 0..2 {
+        queues.add(0, who, 0);
+    }
+    assert_eq!(runs_next(&queues, &topology, 0, 0), 0);
+    // It sleeps after 60; the other, who waited, runs 10 and sleeps.
+    queues.leaves(0, 60, false);
+    assert_eq!(runs_next(&queues, &topology, 0, 60), 1);
+    queues.leaves(0, 70, false);
+    // The first has not been caught up with, and stays where it was until it is alone.
+    assert_eq!(queues.next(0, &topology, 70), None);
+    queues.add(0, 0, 300);
+    assert_eq!(runs_next(&queues, &topology, 0, 300), 0);
+    queues.add(0, 1, 310);
+    assert!(
+        queues.must_leave(0, 310, Some(1)),
+        "the second had less than its share"
+    );
+}
+
+#[test]
+fn a_woken_thread_that_is_owed_nothing_waits_for_the_slice_to_end() {
+    let (queues, topology) = queues(2);
+    queues.add(0, 0, 0);
+    runs_next(&queues, &topology, 0, 0);
+    queues.add(0, 1, 10);
+    assert!(!queues.must_leave(0, 10, Some(1)));
+    assert!(queues.must_leave(0, 100, None));
+}
+
+#[test]
+fn who_sleeps_after_more_than_its_share_counts_until_the_others_have_had_theirs() {
+    let (queues, topology) = queues(2);
+    for who in 0..2 {
+        queues.add(0, who, 0);
+    }
+    runs_next(&queues, &topology, 0, 0);
+    queues.leaves(0, 60, false);
+    assert_eq!(runs_next(&queues, &topology, 0, 60), 1);
+    queues.add(0, 0, 80);
+    assert!(
+        !queues.must_leave(0, 80, Some(0)),
+        "it has run 60, the other 20"
+    );
+    queues.leaves(0, 90, false);
+    assert_eq!(runs_next(&queues, &topology, 0, 90), 0);
+}
+
+#[test]
+fn a_free_cpu_takes_a_thread_whose_cache_is_cold() {
+    let (queues, topology) = queues(3);
+    for who in 0..3 {
+        queues.add(0, who, 0);
+    }
+    runs_next(&queues, &topology, 0, 0);
+    queues.leaves(0, 20, true);
+    runs_next(&queues, &topology, 0, 20);
+    assert_eq!(queues.next(1, &topology, 30), None, "all are warm");
+    assert_eq!(
+        queues.next(1, &topology, 60),
+        Some(2),
+        "who ran least lately"
+    );
+}
+
+#[test]
+fn a_woken_thread_goes_where_nothing_runs_and_shares_a_cache() {
+    let (queues, topology) = queues(2);
+    let place = |idle: [bool; 2]| queues.place_of(0, (0, Some(1)), &topology, |place| idle[place]);
+    assert_eq!(place([true, true]), 0, "its last");
+    assert_eq!(place([false, true]), 1);
+    queues.add(1, 0, 0);
+    assert_eq!(
+        place([false, false]),
+        0,
+        "its last is no longer than the waker's"
+    );
+}
+
+#[test]
+fn who_yields_gives_up_its_slice() {
+    let (queues, topology) = queues(2);
+    queues.add(0, 0, 0);
+    runs_next(&queues, &topology, 0, 0);
+    assert!(!queues.yields(0, 1), "nobody waits");
+    queues.add(0, 1, 10);
+    assert!(queues.yields(0, 10));
+    queues.leaves(0, 10, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 10), 1);
+}
