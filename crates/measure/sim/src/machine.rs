@@ -407,14 +407,18 @@ macro_rules! builtin {
 
 builtin! {
     "amd64-8",
+    "apple-m1-pro",
+    "core-i9-9900k",
     "epyc-7601",
     "epyc-7763-2s",
     "flat-16",
     "graviton2",
     "graviton3",
+    "graviton4",
     "icelake-1035g4",
     "ivybridge-ex-4s",
     "opteron-6168-4s",
+    "ryzen-5700x",
     "skylake-6138-2s",
     "skylake-6700hq",
     "xeon-6-e-288",
