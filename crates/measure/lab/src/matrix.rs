@@ -34,6 +34,8 @@ pub const STREAK_MEAN: &str = "streak_mean";
 pub const STREAK_MAX: &str = "streak_max";
 /// CPU time of the threads over the time that they could have had.
 pub const CPU_SHARE: &str = "cpu_share";
+/// CPU time of all threads for each operation, in ns: what a spin takes from others.
+pub const CPU_NS: &str = "cpu_ns";
 /// Quantiles of the acquisition latency, in ns.
 pub const LATENCY_P50: &str = "latency_p50";
 /// The 99th percentile.
@@ -200,6 +202,11 @@ pub(crate) const METRICS: [MetricKind; 22] = [
         ..described(STREAK_MAX, "streak, longest")
     },
     described(CPU_SHARE, CPU_SHARE),
+    MetricKind {
+        unit: "ns",
+        better: Direction::LowerIsBetter,
+        ..described(CPU_NS, "CPU time [ns]")
+    },
     MetricKind {
         role: Role::Descriptive,
         summary: Summary::Greatest,

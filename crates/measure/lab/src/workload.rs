@@ -64,6 +64,16 @@ pub struct WorkloadSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub choice: Option<Choice>,
+    /// Let each holder sleep for so long in its critical section, as one that does I/O: 50us,
+    /// 2ms
+    #[arg(long, value_name = "DURATION")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_sleep: Option<Sleep>,
+    /// Length of the first thread's critical sections, a hog among the others, in --unit
+    /// [default: as long]
+    #[arg(long, value_name = "LENGTH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hog: Option<u64>,
     /// Take two of the locks, one within the other, in the order of their
     /// addresses
     #[arg(long)]
@@ -79,6 +89,58 @@ pub enum UnitWord {
     Units,
     /// Nanoseconds, by a calibration at start or by the clock of the model
     Ns,
+}
+
+/// A time to sleep: a number with its unit, as in 50us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Sleep(u64);
+
+impl Sleep {
+    /// Units in ns, the longest first.
+    const UNITS: [(&'static str, u64); 4] = [
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+        ("s", 1_000_000_000),
+    ];
+
+    /// So many nanoseconds.
+    #[must_use]
+    pub const fn nanoseconds(ns: u64) -> Self {
+        Self(ns)
+    }
+}
+
+impl FromStr for Sleep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = Self::UNITS
+            .iter()
+            .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?.parse::<u64>().ok()?, *ns)));
+        match parts {
+            Some((count, ns)) if count > 0 => Ok(Self(count.saturating_mul(ns))),
+            _ => Err(format!(
+                "'{text}' is no time to sleep; give a number with its unit, such as 50us or 2ms"
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for Sleep {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Sleep> for String {
+    fn from(sleep: Sleep) -> Self {
+        format!("{}ns", sleep.0)
+    }
 }
 
 impl CellSettings {
@@ -137,6 +199,8 @@ impl WorkloadSettings {
             distribution: self.distribution.unwrap_or_default(),
             choice: self.choice.unwrap_or_default(),
             nested: self.nested,
+            hold_sleep_ns: self.hold_sleep.map_or(0, |sleep| sleep.0),
+            hog: self.hog.unwrap_or(0),
         }
     }
 
@@ -247,17 +311,22 @@ mod tests {
             workload: WorkloadSettings,
         }
         let words = "x --reads 95 --lines 4 --distribution bursty --locks 1,4,1 --choice zipf \
-                     --nested --unit ns";
+                     --nested --unit ns --hold-sleep 50us --hog 400";
         let typed = <Command as clap::Parser>::parse_from(words.split(' ')).workload;
         let read: WorkloadSettings = file::parse(
             "reads = 95\nlines = 4\ndistribution = 'bursty'\nlocks = [1, 4, 1]\nchoice = 'zipf'\n\
-             nested = true\nunit = 'ns'\n",
+             nested = true\nunit = 'ns'\nhold_sleep = '50us'\nhog = 400\n",
         )
         .unwrap();
         assert_eq!(typed, read);
         assert_eq!(typed.locks(), [1, 4]);
         assert_eq!(typed.unit(), Unit::Nanoseconds);
         assert_eq!((typed.mix().reads, typed.mix().lines), (95, 4));
+        assert_eq!((typed.mix().hold_sleep_ns, typed.mix().hog), (50_000, 400));
+        for wrong in ["50", "us", "0us", "5min", "-1ms", ""] {
+            let error = wrong.parse::<Sleep>().unwrap_err();
+            assert!(error.contains("such as 50us or 2ms"), "{error}");
+        }
         let usual = WorkloadSettings::default();
         assert!(usual.mix().is_usual() && mix::is_one_lock(&usual.locks()));
         let error = file::parse::<WorkloadSettings>("choice = 'pareto'")

@@ -11,9 +11,9 @@ use locklab_lab::experiment::{
 };
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::{
-    EQUAL_SHARE, HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, MIN_OVER_MAX,
-    OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN, WRITE_P50,
-    WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
+    CPU_NS, EQUAL_SHARE, HANDOFFS, JAIN, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999,
+    MIN_OVER_MAX, OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN,
+    WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
 };
 use locklab_sim::{Machine, Origin, Outcome, run};
 use locklab_workload::{Place, Unit, Work};
@@ -249,6 +249,7 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let mut values = Values::from(
         [
             (OPS, outcome.ops_per_s),
+            (CPU_NS, outcome.cpu_ns),
             (HANDOFFS, handoffs_per_s),
             (EQUAL_SHARE, equal_share),
             (JAIN, outcome.jain),

@@ -157,7 +157,8 @@ impl Spec {
                 true => Ok(()),
                 false => Err(Error::Usage(
                     "an fstat touches no lines, takes one lock and has no length; leave out \
-                     --reads, --lines, --locks, --nested, --distribution and --unit, or use \
+                     --reads, --lines, --locks, --nested, --distribution, --hold-sleep, --hog \
+                     and --unit, or use \
                      --workload units"
                         .into(),
                 )),
@@ -282,6 +283,10 @@ impl Spec {
                 non_critical: self.units(non_critical, machine),
                 locks: length(locks),
                 mix: self.cells.mix,
+                hog: match self.cells.mix.hog {
+                    0 => 0,
+                    length => self.units(length, machine),
+                },
             }),
             Work::Fstat => Workload::Fstat(Fstat::default()),
         };

@@ -13,10 +13,10 @@ use crate::round_trip::median;
 use hdrhistogram::Histogram;
 use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
 use locklab_lab::matrix::{
-    CPU_SHARE, EQUAL_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
-    LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, READ_P50, READ_P99, READ_P999, READ_STARVED,
-    STREAK_MAX, STREAK_MEAN, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, jain,
-    min_over_max,
+    CPU_NS, CPU_SHARE, EQUAL_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50,
+    LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, READ_P50, READ_P99, READ_P999,
+    READ_STARVED, STREAK_MAX, STREAK_MEAN, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED,
+    at_equal_share, jain, min_over_max,
 };
 use locklab_workload::starving;
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     let mut layouts = vec![(0_u64, 0_u64); LAYOUTS];
     let mut at_addresses = vec![Vec::new(); block.addresses()];
     let (mut took, mut handoffs, mut streak_max, mut writes) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let (mut cpu, mut available) = (0.0, 0.0);
+    let (mut cpu, mut available, mut walls) = (0.0, 0.0, 0.0);
     let mut windows: Vec<Vec<u64>> = Vec::new();
     let mut windowed = 0_u64;
     let at_once = request.threads.min(request.cpus.len()) as f64;
@@ -228,6 +228,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
         }
         let wall = workers.iter().map(|w| w.usage.wall).max().unwrap_or(0);
         available += wall as f64 * at_once;
+        walls += wall as f64;
         match request.windows_of(side).count {
             0 => {}
             1 => {
@@ -271,6 +272,10 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     set(MIN_OVER_MAX, min_over_max(&per_thread));
     if available > 0.0 {
         set(CPU_SHARE, (cpu / available).min(1.0));
+    }
+    if walls > 0.0 && turns > 0 {
+        // Their account is of the time until a slice had settled too.
+        set(CPU_NS, cpu / walls * took as f64 / turns as f64);
     }
     windows.retain(|shares| shares.iter().any(|x| *x > 0));
     if !windows.is_empty() {

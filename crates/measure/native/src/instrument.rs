@@ -171,7 +171,7 @@ impl Slices {
             cpus: plan.cpus.clone(),
             critical: (0..cell.threads)
                 .map(|worker| match plan.spec.cells.work {
-                    Work::Units => Critical::Units(cell.critical_units),
+                    Work::Units => Critical::Units(cell.critical_units_of(worker)),
                     Work::Fstat => Critical::Fstat(self.descriptors[worker]),
                 })
                 .collect(),

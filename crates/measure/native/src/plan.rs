@@ -82,6 +82,8 @@ pub struct PlannedCell {
     pub locks: u32,
     /// Units of its critical section.
     pub critical_units: u64,
+    /// Units of the first thread's, if that is a hog among the others; else 0.
+    pub hog_units: u64,
     /// Units of its non-critical section.
     pub non_critical_units: u64,
     /// Whether there are more threads than CPUs.
@@ -96,6 +98,8 @@ const REPLAYED: [u64; 2] = [10_000_000, 100_000_000];
 /// The least with more workers than CPUs, each of which is to have one several times.
 const CROWDED: u64 = 50_000_000;
 const TURNS_REPLAYED: f64 = 20.0;
+/// The most locks: they, and each worker's contexts, are built for every slice.
+const MOST_LOCKS_HERE: u32 = 1_000;
 
 impl Plan {
     /// Plans `spec` for this machine.
@@ -153,7 +157,14 @@ impl Plan {
                 mix.check_fits(critical_units, critical, unit)?;
             }
             let non_critical_units = calibration.units(non_critical, unit)?;
-            let units = critical_units as f64 * threads as f64 + non_critical_units as f64;
+            let hog_units = match mix.hog {
+                0 => 0,
+                length => calibration.units(length, unit)?,
+            };
+            let units = critical_units as f64 * threads as f64
+                + hog_units as f64
+                + non_critical_units as f64;
+            let asleep = mix.hold_sleep_ns as f64 * threads as f64;
             let threads = usize::try_from(threads).unwrap_or(usize::MAX);
             let cell = PlannedCell {
                 threads,
@@ -161,9 +172,10 @@ impl Plan {
                 non_critical,
                 locks: u32::try_from(locks).unwrap_or(u32::MAX),
                 critical_units,
+                hog_units,
                 non_critical_units,
                 oversubscribed: threads > cpus.len(),
-                round: units * calibration.unit_ns,
+                round: units * calibration.unit_ns + asleep,
             };
             cell.check_fits(&spec, calibration)?;
             cells.push(cell);
@@ -247,6 +259,15 @@ impl PlannedCell {
         }
     }
 
+    /// Units of the critical section of a worker.
+    #[must_use]
+    pub fn critical_units_of(&self, worker: usize) -> u64 {
+        match (worker, self.hog_units) {
+            (0, units) if units > 0 => units,
+            _ => self.critical_units,
+        }
+    }
+
     /// Checks that every thread can have a turn in each slice.
     fn check_fits(&self, spec: &Spec, calibration: Calibration) -> Result<(), Error> {
         let limit = spec.slice.unwrap_or(Duration::from_millis(50));
@@ -312,10 +333,21 @@ impl Spec {
 /// Whether what a turn does makes sense.
 fn check_mix(spec: &Spec) -> Result<(), Error> {
     spec.cells.check()?;
+    if let Some(many) = spec
+        .cells
+        .locks
+        .iter()
+        .find(|locks| **locks > MOST_LOCKS_HERE)
+    {
+        return Err(Error::Usage(format!(
+            "{many} locks are built anew for every slice, which takes longer than the slice; give \
+             at most {MOST_LOCKS_HERE}, or --on MACHINE"
+        )));
+    }
     if spec.cells.work == Work::Fstat && !spec.cells.is_usual() {
         return Err(Error::Usage(
             "an fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
-             --nested and --distribution, or use --workload units"
+             --nested, --distribution, --hold-sleep and --hog, or use --workload units"
                 .into(),
         ));
     }

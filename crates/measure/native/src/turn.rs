@@ -3,7 +3,7 @@
 //!
 //! The usual turn takes one lock, writes one line and stays outside for a
 //! constant length; its loop costs what it cost before there were others. Any
-//! other turn is read from a list ([`locklab_workload::turns`]), eight bytes
+//! other turn is read from a list ([`locklab_workload::turns`]), sixteen bytes
 //! each. It allocates nothing and reads no clock.
 
 use crate::replayer::Replayer;
@@ -11,6 +11,7 @@ use crate::work::{Critical, Head, Section, fstat, units_over};
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_workload::{Turn, Use};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 /// A lock with a worker's context for it and the lines that it protects.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) private: &'a Section,
     /// What is done while the lock is held.
     pub(crate) critical: Critical,
+    /// For how long it sleeps with the lock, ns; where that is, turns are drawn.
+    pub(crate) hold_sleep_ns: u64,
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,
     /// What it replays instead, if it replays a program.
@@ -181,7 +184,7 @@ impl<'a, L: RawLock<NativePlatform>> Drawn<'a, L> {
     fn of(worker: &Worker<'a>, at: usize) -> Self {
         let turn = worker.turns[at];
         // SAFETY: the promise of `new`, for every place.
-        let place = |number: u8| unsafe { Taken::at(&worker.places[usize::from(number)]) };
+        let place = |number: u32| unsafe { Taken::at(&worker.places[number as usize]) };
         Self {
             at,
             turn,
@@ -247,6 +250,9 @@ impl<'a, L: RawLock<NativePlatform>> Turns<'a, L> for Drawn<'a, L> {
                     more => units_over(more, units),
                 }
             }
+        }
+        if worker.hold_sleep_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(worker.hold_sleep_ns));
         }
         for taken in self.all().rev() {
             // SAFETY: we hold it, with this context.

@@ -61,6 +61,8 @@ pub(crate) struct Counts {
     latest: Cell<u64>,
     pub(crate) transfers: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
+    /// Cycles without a hardware thread before counting began.
+    pub(crate) off: Cell<u64>,
     pub(crate) ops: Box<[Cell<u64>]>,
     pub(crate) waiting: Box<[Cell<u64>]>,
     pub(crate) wanted: Box<[Cell<Wanted>]>,
@@ -140,6 +142,7 @@ impl Counts {
             latest: Cell::new(0),
             transfers: Cell::new(0),
             stolen: Cell::new(0),
+            off: Cell::new(0),
             ops: (0..cpus).map(|_| Cell::new(0)).collect(),
             waiting: (0..cpus).map(|_| Cell::new(u64::MAX)).collect(),
             wanted: {

@@ -2,7 +2,7 @@
 //! computed here. Times are simulated.
 
 use crate::counts::{NOBODY, Wanted, add};
-use crate::cpu::Phase;
+use crate::cpu::{Cpu, Phase};
 use crate::distance::Distance;
 use crate::engine::Engine;
 use crate::error::SimError;
@@ -13,6 +13,21 @@ use std::cell::{Cell, RefCell};
 
 pub(crate) fn stolen(engine: &Engine) -> u64 {
     engine.cpus.iter().map(|cpu| cpu.stolen.get()).sum()
+}
+
+/// Cycles that all CPUs have been without a hardware thread by `now`.
+fn off(engine: &Engine, now: u64) -> u64 {
+    let of = |cpu: &Cpu| {
+        // A wait that has not ended is in neither sum.
+        let present = match cpu.phase.get() {
+            Phase::Halted => now.saturating_sub(cpu.since.get()),
+            Phase::Done => 0,
+            _ if cpu.on.get() => 0,
+            _ => now.saturating_sub(cpu.ready_since.get()),
+        };
+        cpu.stolen.get() + cpu.halted.get() + present
+    };
+    engine.cpus.iter().map(of).sum()
 }
 
 /// Notes that the running CPU begins to wait for a lock. The result is
@@ -191,6 +206,7 @@ pub(crate) fn restart(engine: &Engine, now: u64) {
     counts.started.set(now);
     counts.transfers.set(engine.tally.transfers.get());
     counts.stolen.set(stolen(engine));
+    counts.off.set(off(engine, now));
     for ops in &counts.ops {
         ops.set(0);
     }
@@ -310,6 +326,11 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
             / acquisitions.max(1) as f64,
         longest_wait_ns: engine.ns(longest),
         longest_waiter,
+        cpu_ns: {
+            let all = cycles.saturating_mul(counts.ops.len() as u64);
+            let without = off(engine, end).saturating_sub(counts.off.get());
+            engine.ns(all.saturating_sub(without)) / ops.max(1) as f64
+        },
         steal: (stolen(engine) - counts.stolen.get()) as f64
             / (cycles as f64 * counts.ops.len() as f64),
         trace_hash: engine.tally.hash.get(),

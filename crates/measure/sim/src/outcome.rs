@@ -92,6 +92,9 @@ pub struct Outcome {
     /// lock more than ten times as often as there are threads. A lock
     /// in order of arrival lets each of them pass once at most.
     pub starved: Vec<usize>,
+    /// CPU time of all threads for each operation, ns.
+    #[serde(default)]
+    pub cpu_ns: f64,
     /// Fraction of the time in which ready virtual CPUs did not run.
     pub steal: f64,
     /// Hash of every access: the same for the same scenario and seed.

@@ -4,7 +4,8 @@ use crate::arena::Arena;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
-use crate::error::{SimError, unknown_lock};
+use crate::error::{SimError, refused, unknown_lock};
+use crate::event::MAX_TARGET;
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
@@ -24,6 +25,20 @@ use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
 use locklab_workload::{Turn, fork_seed, turns as drawn};
 use std::ptr::NonNull;
+
+/// The most locks of which a thread has a context each.
+const MOST_CONTEXTS: usize = 256;
+
+/// The most lines of memory: events name them.
+const MOST_LINES: usize = MAX_TARGET;
+
+/// Contexts of a thread: one for each lock, or of many locks one for each that it can hold.
+fn contexts(locks: usize) -> usize {
+    match locks > MOST_CONTEXTS {
+        true => 2,
+        false => locks,
+    }
+}
 
 /// Runs a scenario.
 ///
@@ -99,6 +114,8 @@ impl Run<'_> {
         let machine = &scenario.machine;
         let threads = scenario.threads;
         let locks = scenario.workload.locks();
+        let contexts = contexts(locks);
+        let known = locks.min(MOST_CONTEXTS) as u64;
         let (acquisitions, cycles) = match scenario.stop {
             Stop::Each(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
@@ -112,8 +129,8 @@ impl Run<'_> {
             // Long enough for every thread to have acquired.
             warmup: match scenario.stop {
                 Stop::Each(_) => 0,
-                Stop::Precise { .. } => (8 * (threads * locks) as u64).max(400),
-                _ => (acquisitions.min(10_000) / 10).max(4 * (threads * locks) as u64),
+                Stop::Precise { .. } => (8 * threads as u64 * known).max(400),
+                _ => (acquisitions.min(10_000) / 10).max(4 * threads as u64 * known),
             },
             precision: match scenario.stop {
                 Stop::Precise { half_width, .. } => Some(half_width),
@@ -144,10 +161,17 @@ impl Run<'_> {
         let lines = visible
             + locks * (lock + shared)
             + threads
-                * (locks * context
+                * (contexts * context
                     + Arena::lines_for::<QueueNodes<Sim>>()
                     + held
                     + Arena::lines_for::<Buffer>());
+        if lines > MOST_LINES {
+            return Err(refused(format!(
+                "{locks} locks of {} and what they protect take {lines} lines of memory, and at most \
+                 {MOST_LINES} can be simulated; give fewer locks",
+                scenario.lock
+            )));
+        }
         let clock = machine.get(FigureKey::CoreClockGhz);
         let scheduler = match machine.get(FigureKey::VmVcpus) > 0.0 {
             true => Hypervisor::new(machine, threads, used),
@@ -268,7 +292,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
             Thread {
                 kind,
                 locks: &locks,
-                contexts: (0..count)
+                contexts: (0..contexts(count))
                     .map(|n| {
                         let label = format!("{} of CPU {cpu}", name("context", n));
                         kind.place_context(&engine.memory.arena, label)

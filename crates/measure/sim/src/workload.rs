@@ -9,6 +9,7 @@ use crate::kind::LockKind;
 use crate::metrics::{acquired, operation, releases, wants};
 use crate::platform::Word;
 use crate::repeats::{Unit, repeat};
+use crate::scheduler::sleep;
 use locklab_locks::platform::{Atomic, Ordering};
 use locklab_workload::{MOST_LOCKS, Mix, Turn, Use, turns::longest};
 use std::ptr::NonNull;
@@ -82,6 +83,8 @@ pub struct Mixed {
     pub locks: u32,
     /// What a turn does beyond its lengths.
     pub mix: Mix,
+    /// Units of the first thread's critical sections; 0 if they are as long as the others'.
+    pub hog: u64,
 }
 
 impl Mixed {
@@ -92,6 +95,7 @@ impl Mixed {
             non_critical: u64::from(non_critical) + 1,
             locks: 1,
             mix: Mix::default(),
+            hog: 0,
         }
     }
 
@@ -237,7 +241,8 @@ impl Workload {
             } => (*critical).max(*non_critical) as f64 * 20.0,
             Self::Mixed(mixed) => {
                 let outside = mixed.non_critical as f64 * longest(mixed.mix.distribution);
-                outside.max(mixed.critical as f64) * 20.0
+                let inside = mixed.critical.max(mixed.hog) as f64;
+                outside.max(inside) * 20.0 + mixed.mix.hold_sleep_ns as f64
             }
             Self::Fstat(call) => call.outside_ns.max(call.inside_ns) * 4.0,
             Self::XfsCreate(mix) => mix.outside_ns.max(mix.inside_ns) * 4.0,
@@ -320,7 +325,7 @@ impl Buffer {
 pub(crate) struct Thread<'a> {
     pub(crate) kind: &'a dyn LockKind,
     pub(crate) locks: &'a [NonNull<()>],
-    /// One context for each lock.
+    /// One context for each lock; of many locks one for each that it can hold at once.
     pub(crate) contexts: Vec<NonNull<()>>,
     /// As many shared buffers for each lock as it protects lines.
     pub(crate) shared: &'a [&'a Buffer],
@@ -383,12 +388,13 @@ impl Thread<'_> {
         engine.current().masked.set(true);
         engine.work(MASK_CYCLES);
         let to = turn.purpose();
-        let first = usize::from(turn.first);
+        let first = turn.first as usize;
         self.hold_to(engine, first, to, |thread| match turn.nested() {
             None => thread.inside(engine, mixed, first, to),
             Some(second) => {
-                let second = usize::from(second);
-                thread.hold_to(engine, second, to, |thread| {
+                let second = second as usize;
+                let context = thread.context(second, 1);
+                thread.hold_with(engine, (second, context), to, |thread| {
                     thread.inside(engine, mixed, second, to);
                 });
             }
@@ -399,12 +405,23 @@ impl Thread<'_> {
 
     /// The units of a critical section, over the lines of its lock in turn.
     fn inside(&self, engine: &Engine, mixed: &Mixed, lock: usize, to: Use) {
-        let lines = mixed.mix.lines as usize;
+        let units = match mixed.hog {
+            hog if hog > 0 && engine.current.get() == 0 => hog,
+            _ => mixed.critical,
+        };
+        self.inside_units(engine, (mixed.mix.lines as usize, units), lock, to);
+        if mixed.mix.hold_sleep_ns > 0 {
+            let cycles = mixed.mix.hold_sleep_ns as f64 * engine.costs.clock_ghz;
+            sleep(engine, cycles as u64);
+        }
+    }
+
+    fn inside_units(&self, engine: &Engine, (lines, units): (usize, u64), lock: usize, to: Use) {
         let of_lock = &self.shared[lock * lines..][..lines];
         if let ([one], Use::Write) = (of_lock, to) {
-            return one.units(engine, mixed.critical);
+            return one.units(engine, units);
         }
-        for unit in 0..mixed.critical {
+        for unit in 0..units {
             let line = of_lock[(unit % lines as u64) as usize];
             match to {
                 Use::Write => line.units(engine, 1),
@@ -470,9 +487,28 @@ impl Thread<'_> {
     }
 
     fn hold_to(&self, engine: &Engine, lock: usize, to: Use, inside: impl FnOnce(&Self)) {
+        let context = self.context(lock, 0);
+        self.hold_with(engine, (lock, context), to, inside);
+    }
+
+    /// Its context for a lock that it takes while it holds so many others.
+    fn context(&self, lock: usize, held: usize) -> NonNull<()> {
+        match self.contexts.len() == self.locks.len() {
+            true => self.contexts[lock],
+            false => self.contexts[held],
+        }
+    }
+
+    fn hold_with(
+        &self,
+        engine: &Engine,
+        (lock, context): (usize, NonNull<()>),
+        to: Use,
+        inside: impl FnOnce(&Self),
+    ) {
         let wanted = wants(engine, lock, to);
-        let (place, context) = (self.locks[lock], self.contexts[lock]);
-        // SAFETY: the context is this thread's own for this lock; lock and
+        let place = self.locks[lock];
+        // SAFETY: the context is this thread's own, for this lock or idle; lock and
         // context stay in the arena; the engine has as many CPUs as threads.
         unsafe {
             match to {

@@ -4,7 +4,9 @@
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Info, RawLock};
 use locklab_sim::turns::{Choice, Distribution, Mix};
-use locklab_sim::{Machine, Mixed, Outcome, Scenario, Sim, SimError, Workload, run, simulate_lock};
+use locklab_sim::{
+    Machine, Mixed, Outcome, Scenario, Sim, SimError, Stop, Workload, run, simulate_lock,
+};
 
 fn scenario(lock: &str, threads: usize, mixed: Mixed) -> Scenario {
     let machine = Machine::builtin("epyc-7763-2s").unwrap();
@@ -16,6 +18,7 @@ fn of(lock: &str, threads: usize, change: impl FnOnce(&mut Mixed)) -> Outcome {
         critical: 9,
         non_critical: 5,
         locks: 1,
+        hog: 0,
         mix: Mix::default(),
     };
     change(&mut mixed);
@@ -78,6 +81,7 @@ fn turns_are_the_same_for_one_seed_and_others_for_another() {
                 critical: 2,
                 non_critical: 9,
                 locks: 4,
+                hog: 0,
                 mix: Mix {
                     distribution: Distribution::Bursty,
                     ..Mix::default()
@@ -158,6 +162,7 @@ fn a_writer_beside_a_reader_is_two_holders() {
         critical: 3,
         non_critical: 3,
         locks: 1,
+        hog: 0,
         mix: Mix {
             reads: 50,
             ..Mix::default()
@@ -172,9 +177,69 @@ fn too_many_locks_are_refused() {
     let mixed = Mixed {
         critical: 1,
         non_critical: 1,
-        locks: 257,
+        locks: 100_001,
+        hog: 0,
         mix: Mix::default(),
     };
     let error = run(&scenario("mcs", 2, mixed)).unwrap_err().to_string();
-    assert!(error.contains("--locks 1 to 256"), "{error}");
+    assert!(error.contains("--locks 1 to 100000"), "{error}");
+}
+
+/// Turns of five threads, with what a test changes.
+fn turns(lock: &str, change: impl FnOnce(&mut Mixed)) -> Outcome {
+    let mut mixed = Mixed {
+        critical: 5,
+        non_critical: 20,
+        locks: 1,
+        hog: 0,
+        mix: Mix::default(),
+    };
+    change(&mut mixed);
+    let machine = Machine::builtin("flat-16").unwrap();
+    let mut scenario = Scenario::new(machine, lock, Workload::Mixed(mixed), 5);
+    scenario.stop = Stop::Acquisitions(3_000);
+    run(&scenario).unwrap()
+}
+
+#[test]
+fn a_holder_that_sleeps_holds_the_lock_for_so_long_and_burns_nothing() {
+    let sleeping = |lock| turns(lock, |mixed| mixed.mix.hold_sleep_ns = 50_000);
+    let parked = sleeping("pthread");
+    let rate = parked.ops_per_s * 50e-6;
+    assert!((0.8..=1.0).contains(&rate), "{rate} sections at a time");
+    // Nobody computes while all wait; those who spin do.
+    let spun = sleeping("ttas");
+    assert!(parked.cpu_ns < 20_000.0, "{}", parked.cpu_ns);
+    assert!(spun.cpu_ns > 150_000.0, "{}", spun.cpu_ns);
+}
+
+#[test]
+fn a_hog_lets_the_others_wait_for_its_sections() {
+    let alike = turns("mcs", |_| {}).latency.p99;
+    let hogged = turns("mcs", |mixed| mixed.hog = 4_000).latency;
+    assert!(hogged.p99 > 10.0 * alike, "{hogged:?} and {alike}");
+}
+
+#[test]
+fn a_hundred_thousand_locks_are_hardly_ever_contended() {
+    for lock in ["ttas", "clh", "std"] {
+        let one = turns(lock, |_| {});
+        let many = turns(lock, |mixed| mixed.locks = 100_000);
+        let waits = |outcome: &Outcome| outcome.lock_wait_ns;
+        assert!(waits(&many) < 0.2 * waits(&one), "{lock}: {many:?}");
+    }
+    let machine = Machine::builtin("flat-16").unwrap();
+    let mixed = Mixed {
+        critical: 5,
+        non_critical: 20,
+        locks: 100_000,
+        hog: 0,
+        mix: Mix {
+            lines: 5,
+            ..Mix::default()
+        },
+    };
+    let scenario = Scenario::new(machine, "anderson", Workload::Mixed(mixed), 5);
+    let error = run(&scenario).unwrap_err().to_string();
+    assert!(error.contains("lines of memory"), "{error}");
 }

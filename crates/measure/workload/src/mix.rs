@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The most locks of one workload: a turn names them by a byte.
-pub const MOST_LOCKS: u32 = 256;
+/// The most locks of one workload.
+pub const MOST_LOCKS: u32 = 100_000;
+
+/// The longest sleep in a critical section, ns.
+pub const LONGEST_SLEEP_NS: u64 = 1_000_000_000;
 
 /// The most lines that a critical section touches.
 pub const MOST_LINES: u32 = 4096;
@@ -124,6 +127,13 @@ pub struct Mix {
     /// Says whether a turn takes two of the locks, one within the other, in the
     /// order of their addresses.
     pub nested: bool,
+    /// How long each holder sleeps in its critical section, as one that does I/O, ns.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hold_sleep_ns: u64,
+    /// Length of the first thread's critical sections, in the unit of the others; 0 if they
+    /// are as long.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hog: u64,
 }
 
 impl Default for Mix {
@@ -135,6 +145,8 @@ impl Default for Mix {
             distribution: Distribution::Fixed,
             choice: Choice::Uniform,
             nested: false,
+            hold_sleep_ns: 0,
+            hog: 0,
         }
     }
 }
@@ -167,6 +179,13 @@ impl Mix {
             return Err(Error::Usage(format!(
                 "a critical section cannot touch {lines} lines; give --lines 1 to {MOST_LINES}"
             )));
+        }
+        if self.hold_sleep_ns > LONGEST_SLEEP_NS {
+            return Err(Error::Usage(
+                "a holder that sleeps for more than a second is not run; give --hold-sleep 1s \
+                 or less"
+                    .into(),
+            ));
         }
         if locks.is_empty() {
             return Err(Error::Usage(
@@ -219,6 +238,16 @@ impl Mix {
         if self.lines > 1 {
             words.push(format!("a critical section touches {} lines", self.lines));
         }
+        if self.hold_sleep_ns > 0 {
+            let us = self.hold_sleep_ns as f64 / 1e3;
+            words.push(format!("each holder sleeps for {us} us"));
+        }
+        if self.hog > 0 {
+            words.push(format!(
+                "the first thread's critical sections have length {}",
+                self.hog
+            ));
+        }
         match self.distribution {
             Distribution::Fixed => {}
             Distribution::Uniform => {
@@ -248,6 +277,10 @@ impl Mix {
         }
         words
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One lock, as usual.
@@ -293,7 +326,15 @@ mod tests {
             ),
             (zipf, vec![1], "--locks 2 or more"),
             (usual, vec![0], "0 locks cannot be run"),
-            (usual, vec![257], "257 locks cannot be run"),
+            (usual, vec![100_001], "100001 locks cannot be run"),
+            (
+                Mix {
+                    hold_sleep_ns: 2_000_000_000,
+                    ..usual
+                },
+                vec![1],
+                "--hold-sleep 1s",
+            ),
             (usual, vec![], "no number of locks"),
         ] {
             let error = mix.check(&locks).unwrap_err().to_string();

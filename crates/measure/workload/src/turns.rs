@@ -8,8 +8,9 @@
 use crate::mix::{Choice, Distribution, Mix};
 use locklab_judge::fork_seed;
 
-/// The turns of a list: as many as keep it within 8 KiB, so that reading it
-/// disturbs a small cache little, and each percent of them is a whole number.
+/// The turns of a list: as many as keep it within 16 KiB, so that reading it
+/// disturbs a small cache little, and each percent of them is a whole number. With more
+/// locks than that it has as many times so many turns as it takes to name each.
 pub const TURNS: usize = 1000;
 
 /// Says what a lock is acquired for.
@@ -46,9 +47,9 @@ pub struct Turn {
     /// Units outside, after it.
     pub outside: u32,
     /// The lock to take, by its number in the order of addresses.
-    pub first: u8,
+    pub first: u32,
     /// The lock to take within it; the same one if there is none.
-    pub second: u8,
+    pub second: u32,
     /// Says whether it shares the lock as a reader.
     pub reads: bool,
 }
@@ -73,7 +74,7 @@ impl Turn {
     /// The lock within the first one, if there is one.
     #[must_use]
     #[inline(always)]
-    pub fn nested(&self) -> Option<u8> {
+    pub fn nested(&self) -> Option<u32> {
         (self.second != self.first).then_some(self.second)
     }
 }
@@ -84,36 +85,54 @@ mod stream {
     pub(super) const READS: u64 = 2;
     pub(super) const FIRST: u64 = 3;
     pub(super) const SECOND: u64 = 4;
+    /// Of the lists after the first.
+    pub(super) const LISTS: u64 = 100;
 }
 
 /// The turns of a thread of `mix` with `locks` locks, whose mean time outside is
 /// `outside` units. Each thread has a seed of its own.
 #[must_use]
 pub fn turns(mix: &Mix, locks: u32, outside: u64, seed: u64) -> Vec<Turn> {
+    let table = Table::new(mix.choice, locks);
+    let lists = (locks as usize).div_ceil(TURNS).max(1);
+    let of_list = |list: usize| {
+        let seed = match list {
+            0 => seed,
+            _ => fork_seed(seed, stream::LISTS + list as u64),
+        };
+        let within = (list as f64 + 0.5) / lists as f64;
+        turns_of_list(mix, &table, outside, (seed, within))
+    };
+    (0..lists).flat_map(of_list).collect()
+}
+
+/// One list, which takes of each of its parts of the locks the one at `within`.
+fn turns_of_list(
+    mix: &Mix,
+    table: &Table,
+    outside: u64,
+    (seed, within): (u64, f64),
+) -> impl Iterator<Item = Turn> {
     let outside = lengths(mix.distribution, outside, fork_seed(seed, stream::OUTSIDE));
     let read = shuffled(fork_seed(seed, stream::READS));
     let first = shuffled(fork_seed(seed, stream::FIRST));
     let second = shuffled(fork_seed(seed, stream::SECOND));
-    let weights = weights(mix.choice, locks);
     let reads = mix.reads as usize * TURNS / 100;
-    (0..TURNS)
-        .map(|at| {
-            let a = chosen(&weights, middle(first[at]));
-            let b = if mix.nested {
-                let mut others = weights.clone();
-                others[a] = 0.0;
-                chosen(&others, middle(second[at]))
-            } else {
-                a
-            };
-            Turn {
-                outside: outside[at],
-                first: a.min(b) as u8,
-                second: a.max(b) as u8,
-                reads: read[at] < reads,
-            }
-        })
-        .collect()
+    let part = move |n: usize| (n as f64 + within) / TURNS as f64;
+    let turn = move |at: usize| {
+        let a = table.chosen(part(first[at]));
+        let b = match mix.nested {
+            true => table.chosen_but(a, part(second[at])),
+            false => a,
+        };
+        Turn {
+            outside: outside[at],
+            first: a.min(b) as u32,
+            second: a.max(b) as u32,
+            reads: read[at] < reads,
+        }
+    };
+    (0..TURNS).map(turn).collect::<Vec<_>>().into_iter()
 }
 
 /// The longest time outside that a distribution draws, as a multiple of its
@@ -183,27 +202,54 @@ fn lengths(distribution: Distribution, outside: u64, seed: u64) -> Vec<u32> {
         .collect()
 }
 
-/// The weight of each lock.
-fn weights(choice: Choice, locks: u32) -> Vec<f64> {
-    /// The exponent of YCSB's Zipfian distribution.
-    const EXPONENT: f64 = 0.99;
-    (1..=locks.max(1))
-        .map(|k| match choice {
+/// The sums of the weights of the locks up to each, itself included.
+struct Table(Vec<f64>);
+
+impl Table {
+    fn new(choice: Choice, locks: u32) -> Self {
+        /// The exponent of YCSB's Zipfian distribution.
+        const EXPONENT: f64 = 0.99;
+        let weights = (1..=locks.max(1)).map(|k| match choice {
             Choice::Uniform => 1.0,
             Choice::Zipf => f64::from(k).powf(-EXPONENT),
-        })
-        .collect()
-}
+        });
+        let sums = weights.scan(0.0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        Self(sums.collect())
+    }
 
-/// The lock in whose part of all weights `at`, from 0 to 1, lies.
-fn chosen(weights: &[f64], at: f64) -> usize {
-    let mut left = at * weights.iter().sum::<f64>();
-    let own = weights.iter().position(|weight| {
-        left -= weight;
-        left < 0.0
-    });
-    // Rounding may leave a trace beyond the last.
-    own.unwrap_or_else(|| weights.iter().rposition(|w| *w > 0.0).unwrap_or(0))
+    fn sum(&self) -> f64 {
+        self.0.last().copied().unwrap_or(0.0)
+    }
+
+    /// The first lock whose sum is above `target`; rounding may leave a trace beyond the last.
+    fn at(&self, target: f64) -> usize {
+        let lock = self.0.partition_point(|sum| *sum <= target);
+        lock.min(self.0.len() - 1)
+    }
+
+    /// The lock in whose part of all weights `at`, from 0 to 1, lies.
+    fn chosen(&self, at: f64) -> usize {
+        self.at(at * self.sum())
+    }
+
+    /// The same among all but one.
+    fn chosen_but(&self, but: usize, at: f64) -> usize {
+        let before = but.checked_sub(1).map_or(0.0, |lock| self.0[lock]);
+        let weight = self.0[but] - before;
+        let target = at * (self.sum() - weight);
+        let lock = match target < before {
+            true => self.at(target),
+            false => self.at(target + weight),
+        };
+        match lock == but {
+            // By rounding only.
+            true => (lock + 1) % self.0.len(),
+            false => lock,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +264,7 @@ mod tests {
     fn the_usual_turns_are_all_alike() {
         let all = list(Mix::default(), 1, 33);
         assert_eq!(all, vec![Turn::usual(33); TURNS]);
-        assert_eq!(size_of::<Turn>(), 8);
+        assert_eq!(size_of::<Turn>(), 16);
     }
 
     #[test]
@@ -278,9 +324,28 @@ mod tests {
             ..Mix::default()
         };
         let all = list(mix, 64, 0);
-        let count = |lock: u8| all.iter().filter(|t| t.first == lock).count();
+        let count = |lock: u32| all.iter().filter(|t| t.first == lock).count();
         assert!((195..=225).contains(&count(0)), "{}", count(0));
         assert!(count(0) > count(1) && count(1) > count(7) && count(63) >= 2);
+    }
+
+    #[test]
+    fn a_list_names_each_of_many_locks() {
+        let mut seen = vec![0; 3000];
+        for turn in list(Mix::default(), 3000, 5) {
+            seen[turn.first as usize] += 1;
+        }
+        assert!(seen.iter().all(|times| *times == 1));
+        assert_eq!(list(Mix::default(), 100_000, 5).len(), 100_000);
+        let zipf = Mix {
+            choice: Choice::Zipf,
+            nested: true,
+            ..Mix::default()
+        };
+        let all = list(zipf, 100_000, 5);
+        assert!(all.iter().all(|turn| turn.first < turn.second));
+        let most = all.iter().map(|turn| turn.second).max();
+        assert!(most > Some(99_000), "{most:?}");
     }
 
     #[test]
@@ -292,7 +357,7 @@ mod tests {
         for locks in [2, 5, 256] {
             let all = list(mix, locks, 3);
             assert!(all.iter().all(|t| t.first < t.second));
-            assert!(all.iter().all(|t| u32::from(t.second) < locks));
+            assert!(all.iter().all(|t| t.second < locks));
         }
     }
 }

@@ -258,6 +258,7 @@ impl Block {
                 // SAFETY: in our arena; this worker's own.
                 private: unsafe { addresses.private(worker).as_ref() },
                 critical: request.critical[worker],
+                hold_sleep_ns: request.mix.hold_sleep_ns,
                 non_critical: request.non_critical,
                 replayer: self.scripts.get(worker).map(|script| Replayer {
                     script,
