@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod locks;
 mod native;
 mod needs;
+mod preset;
 mod replayed;
 mod simulated;
 
@@ -46,6 +47,7 @@ pub fn comparison<'a>(
     common: &'a Common,
 ) -> Result<Comparison<'a>, Error> {
     args.check()?;
+    let settings = &preset::applied(settings)?;
     if !args.fail_on.is_empty() && settings.against.is_none() {
         return Err(Error::Usage(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),

@@ -1,6 +1,7 @@
 //! What `locklab rank` is asked: its options. Nothing is run here.
 
 use super::needs::Need;
+use super::preset::Preset;
 use crate::arguments::locks::{ModelledSettings, NativeSettings};
 use crate::arguments::{ComparingArgs, OwnLockArgs};
 use clap::Args;
@@ -43,6 +44,9 @@ pub struct RankSettings {
     /// The lock that is in use today: the report says whether to keep it
     #[arg(long, value_name = "LOCK")]
     pub against: Option<String>,
+    /// A situation instead of lengths and turns of your own
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub preset: Option<Preset>,
     /// Replay the program in this recording of 'locklab record': the work of each
     /// thread, under its locks and between them; --threads changes how many
     /// threads do that work [default: as recorded]
@@ -78,6 +82,13 @@ pub enum Kind {
 }
 
 impl RankSettings {
+    /// Returns the points to rank at, on so many CPUs, with these numbers of threads if none
+    /// were given.
+    pub(super) fn cells_on(&self, cpus: usize, threads: impl FnOnce() -> Vec<usize>) -> Cells {
+        let preset = self.preset.and_then(|preset| preset.threads(cpus));
+        self.cells(|| preset.unwrap_or_else(threads))
+    }
+
     /// Returns the points to rank at, with these numbers of threads if none were given.
     pub(super) fn cells(&self, threads: impl FnOnce() -> Vec<usize>) -> Cells {
         self.cells

@@ -79,7 +79,7 @@ fn spec(args: &RankSettings, cpus: usize) -> Spec {
     let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
     let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
     Spec {
-        cells: args.cells(|| default_threads(cpus)),
+        cells: args.cells_on(cpus, || default_threads(cpus)),
         pin,
         processes: here.processes,
         slice: here.slice_us.map(|us| Duration::from_micros(us.into())),

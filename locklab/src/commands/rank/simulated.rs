@@ -36,7 +36,7 @@ pub(super) fn comparison<'a>(
     let threads = || vcpus.map_or_else(|| default_threads(&machine), |n| vec![n]);
     let cells = Cells {
         latency: true,
-        ..args.cells(threads)
+        ..args.cells_on(machine.cpus(), threads)
     };
     let place = Place {
         threads: cells.most_threads(),
