@@ -177,8 +177,24 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         ),
         ("mcs ticket --aa --on flat-16", "name that one alone"),
         (
-            "mcs ticket --threads 99 --on flat-16",
-            "99 threads on flat-16",
+            "mcs ticket --threads 1025 --on flat-16",
+            "1025 threads on flat-16, where at most 1024 can be simulated",
+        ),
+        (
+            "qspinlock ticket --threads 99 --on xeon-8380-vm --vcpus 80",
+            "a virtual machine of 80 CPUs, whose own scheduler",
+        ),
+        (
+            "std pthread --preset burst --distribution fixed",
+            "--preset burst says what --distribution is; leave out one of the two",
+        ),
+        (
+            "std pthread --hold-sleep 5",
+            "'5' is no time to sleep; give a number with its unit, such as 50us or 2ms",
+        ),
+        (
+            "std pthread --locks 2000 --threads 2",
+            "2000 locks are built anew for every slice",
         ),
     ] {
         let out = rank(arguments)

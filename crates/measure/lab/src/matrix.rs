@@ -152,7 +152,7 @@ const fn starved(to: Use, name: &'static str, title: &'static str) -> MetricKind
 }
 
 /// Every metric, in the order in which a cell has them.
-pub(crate) const METRICS: [MetricKind; 22] = [
+pub(crate) const METRICS: [MetricKind; 23] = [
     MetricKind {
         unit: "/s",
         role: Role::Primary,
