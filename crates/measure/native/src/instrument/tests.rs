@@ -345,6 +345,8 @@ fn turns_of_every_mix_keep_the_increments_of_all_locks() {
         distribution: Distribution::Bursty,
         choice: Choice::Zipf,
         nested: true,
+        hold_sleep_ns: 0,
+        hog: 0,
     };
     for (lock, latency, processes) in [
         ("qspinlock", false, false),
