@@ -90,6 +90,7 @@ fn readers_of_an_own_lock_overlap_in_the_simulator() {
             critical: 400,
             non_critical: 32,
             locks: 1,
+            hog: 0,
             mix: Mix {
                 reads,
                 ..Mix::default()
