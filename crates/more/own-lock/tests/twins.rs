@@ -119,6 +119,7 @@ fn a_stream_of_readers_is_seen_in_the_waits_of_writers() {
             critical: 4,
             non_critical: 4,
             locks: 1,
+            hog: 0,
             mix: Mix {
                 reads: 90,
                 ..Mix::default()
