@@ -23,10 +23,6 @@ use std::path::Path;
 /// Returns the settings of an experiment file; the design of the command line takes
 /// precedence.
 ///
-/// Why a ranking has no rounds for what is undecided.
-const NO_RETRY: &str = "is for two programs or kernels: a ranking has looks of its own, at which \
-                        locks leave it";
-
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid.
 pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSettings, Error> {
@@ -47,7 +43,7 @@ pub fn comparison<'a>(
     common: &'a Common,
 ) -> Result<Comparison<'a>, Error> {
     args.check()?;
-    let settings = &preset::applied(settings)?;
+    let settings = &settings.with_preset()?;
     if !args.fail_on.is_empty() && settings.against.is_none() {
         return Err(Error::Usage(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),

@@ -5,12 +5,18 @@ use super::preset::Preset;
 use crate::arguments::locks::{ModelledSettings, NativeSettings};
 use crate::arguments::{ComparingArgs, OwnLockArgs};
 use clap::Args;
+use locklab_host::error::Error;
+use locklab_lab::list::Numbers;
 use locklab_lab::settings::DesignSettings;
-use locklab_lab::workload::{CellSettings, WorkloadSettings};
-use locklab_workload::{Cells, Work};
+use locklab_lab::workload::{CellSettings, UnitWord, WorkloadSettings};
+use locklab_workload::{Cells, Distribution, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
+
+/// Why a ranking has no rounds for what is undecided.
+pub(super) const NO_RETRY: &str = "is for two programs or kernels: a ranking has looks of its own, at which \
+                        locks leave it";
 
 /// `locklab rank`
 ///
@@ -82,6 +88,59 @@ pub enum Kind {
 }
 
 impl RankSettings {
+    /// Returns the settings with the options that their preset sets.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if one of these was given as well.
+    pub(super) fn with_preset(&self) -> Result<Self, Error> {
+        let mut settings = self.clone();
+        let Some(preset) = settings.preset else {
+            return Ok(settings);
+        };
+        let (cells, turns) = (&mut settings.cells, &mut settings.turns);
+        let [critical, non_critical] = preset.lengths();
+        let mut twice = Vec::new();
+        let mut set = |option: &'static str, given: bool| {
+            if given {
+                twice.push(option);
+            }
+        };
+        set("--trace", settings.trace.is_some());
+        set("--unit", turns.unit.replace(UnitWord::Ns).is_some());
+        set(
+            "--critical",
+            cells.critical.replace(Numbers(vec![critical])).is_some(),
+        );
+        set(
+            "--non-critical",
+            cells
+                .non_critical
+                .replace(Numbers(vec![non_critical]))
+                .is_some(),
+        );
+        match preset {
+            Preset::Burst => set(
+                "--distribution",
+                turns.distribution.replace(Distribution::Bursty).is_some(),
+            ),
+            Preset::Hog => set("--hog", turns.hog.replace(100_000).is_some()),
+            Preset::Readers => set("--reads", turns.reads.replace(95).is_some()),
+            Preset::ManyLocks => set(
+                "--locks",
+                turns.lock_counts.replace(Numbers(vec![1_000])).is_some(),
+            ),
+            Preset::Oversubscribed => set("--threads", cells.threads.is_some()),
+            Preset::Counter | Preset::Short | Preset::Long => {}
+        }
+        match twice.first() {
+            None => Ok(settings),
+            Some(option) => Err(Error::Usage(format!(
+                "--preset {preset} says what {option} is; leave out one of the two",
+                preset = preset.word()
+            ))),
+        }
+    }
+
     /// Returns the points to rank at, on so many CPUs, with these numbers of threads if none
     /// were given.
     pub(super) fn cells_on(&self, cpus: usize, threads: impl FnOnce() -> Vec<usize>) -> Cells {

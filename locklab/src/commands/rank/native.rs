@@ -1,6 +1,6 @@
 //! `locklab rank` on this machine: all locks of a point share a block.
 
-use super::arguments::RankSettings;
+use super::arguments::{NO_RETRY, RankSettings};
 use super::locks::{Place, question};
 use super::replayed;
 use crate::arguments::{Common, ComparingArgs};
@@ -53,11 +53,10 @@ pub(super) fn comparison<'a>(
     spec.experiment = question.subjects[1].lock.clone();
     let plan = replayed::plan(spec, replay, &native)?;
     // Of many copies none has a bias to be stored.
-    let design = args.design.without_retry(super::NO_RETRY)?.design(
-        BLOCKS,
-        Family::FalseDiscovery,
-        false,
-    )?;
+    let design =
+        args.design
+            .without_retry(NO_RETRY)?
+            .design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
     let (instrument, experiment) = native
         .ranking(question, plan, design, Arc::clone(&interrupt))

@@ -3,12 +3,7 @@
 //! A preset sets options and nothing else: what it sets is in the report as if it had been
 //! typed. It must never be told apart afterwards from the options that it stands for.
 
-use super::arguments::RankSettings;
 use clap::ValueEnum;
-use locklab_host::error::Error;
-use locklab_lab::list::Numbers;
-use locklab_lab::workload::UnitWord;
-use locklab_workload::Distribution;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,7 +31,7 @@ pub enum Preset {
 
 impl Preset {
     /// The lengths of the critical section and of the time outside, ns.
-    fn lengths(self) -> [u64; 2] {
+    pub(super) fn lengths(self) -> [u64; 2] {
         match self {
             Self::Counter => [10, 50],
             Self::Short | Self::Oversubscribed => [100, 500],
@@ -54,69 +49,18 @@ impl Preset {
     }
 
     /// The name on the command line.
-    fn word(self) -> String {
+    pub(super) fn word(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
-/// Returns the settings with the options that their preset sets.
-///
-/// # Errors
-/// [`Error::Usage`] if one of these was given as well.
-pub(super) fn applied(settings: &RankSettings) -> Result<RankSettings, Error> {
-    let mut settings = settings.clone();
-    let Some(preset) = settings.preset else {
-        return Ok(settings);
-    };
-    let (cells, turns) = (&mut settings.cells, &mut settings.turns);
-    let [critical, non_critical] = preset.lengths();
-    let mut twice = Vec::new();
-    let mut set = |option: &'static str, given: bool| {
-        if given {
-            twice.push(option);
-        }
-    };
-    set("--trace", settings.trace.is_some());
-    set("--unit", turns.unit.replace(UnitWord::Ns).is_some());
-    set(
-        "--critical",
-        cells.critical.replace(Numbers(vec![critical])).is_some(),
-    );
-    set(
-        "--non-critical",
-        cells
-            .non_critical
-            .replace(Numbers(vec![non_critical]))
-            .is_some(),
-    );
-    match preset {
-        Preset::Burst => set(
-            "--distribution",
-            turns.distribution.replace(Distribution::Bursty).is_some(),
-        ),
-        Preset::Hog => set("--hog", turns.hog.replace(100_000).is_some()),
-        Preset::Readers => set("--reads", turns.reads.replace(95).is_some()),
-        Preset::ManyLocks => set(
-            "--locks",
-            turns.lock_counts.replace(Numbers(vec![1_000])).is_some(),
-        ),
-        Preset::Oversubscribed => set("--threads", cells.threads.is_some()),
-        Preset::Counter | Preset::Short | Preset::Long => {}
-    }
-    match twice.first() {
-        None => Ok(settings),
-        Some(option) => Err(Error::Usage(format!(
-            "--preset {preset} says what {option} is; leave out one of the two",
-            preset = preset.word()
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::arguments::RankSettings;
     use super::*;
     use clap::Parser;
+    use locklab_host::error::Error;
 
     #[derive(Parser)]
     struct Command {
@@ -126,7 +70,7 @@ mod tests {
 
     fn settings(words: &str) -> Result<RankSettings, Error> {
         let words = std::iter::once("rank").chain(words.split(' '));
-        applied(&Command::parse_from(words).settings)
+        Command::parse_from(words).settings.with_preset()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `locklab rank --on MACHINE`: the machines drawn from the band are the
 //! blocks.
 
-use super::arguments::RankSettings;
+use super::arguments::{NO_RETRY, RankSettings};
 use super::locks::{Place, question};
 use crate::arguments::locks::workers;
 use crate::arguments::{Common, ComparingArgs};
@@ -46,11 +46,10 @@ pub(super) fn comparison<'a>(
         },
     };
     let question = question(args, comparing.aa, &place)?;
-    let design = args.design.without_retry(super::NO_RETRY)?.design(
-        BLOCKS,
-        Family::FalseDiscovery,
-        false,
-    )?;
+    let design =
+        args.design
+            .without_retry(NO_RETRY)?
+            .design(BLOCKS, Family::FalseDiscovery, false)?;
     let spec = spec(args, cells, &question);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));
