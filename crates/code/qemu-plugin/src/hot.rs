@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::report;
+use crate::output;
 
 /// A counter for each block, by its address, size and instructions.
 #[derive(Default)]
@@ -43,6 +43,6 @@ impl Hot {
                     .expect("a string takes any text");
             }
         }
-        report::replace(path, &csv)
+        output::replace(path, &csv)
     }
 }

@@ -10,6 +10,7 @@
 mod api;
 mod arguments;
 mod hot;
+mod output;
 mod report;
 mod session;
 mod sites;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The report: one JSON document.
 
-use std::ffi::OsString;
-use std::path::Path;
-use std::{fs, process};
-
 use locklab_frontend::{Account, Processor};
 use locklab_icache::{Counts, Prefetch};
 use serde::Serialize;
 
 use crate::arguments::Arguments;
+use crate::output;
 use crate::session::Measured;
 use crate::vcpu::{self, Seen};
 
@@ -159,18 +156,5 @@ pub(crate) fn write(
         frontend,
     };
     let json = serde_json::to_string_pretty(&report).expect("numbers and strings only");
-    replace(&arguments.out, &(json + "\n"))
-}
-
-/// Writes a file whole or not at all, so a reader never sees half a report.
-///
-/// # Errors
-/// A message for the user, with the path, when the file beside it cannot be
-/// written or renamed.
-pub(crate) fn replace(path: &Path, content: &str) -> Result<(), String> {
-    let mut beside = OsString::from(path);
-    beside.push(format!(".{}", process::id()));
-    fs::write(&beside, content)
-        .and_then(|()| fs::rename(&beside, path))
-        .map_err(|e| format!("cannot write the report {}: {e}", path.display()))
+    output::replace(&arguments.out, &(json + "\n"))
 }

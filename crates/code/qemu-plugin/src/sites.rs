@@ -11,7 +11,7 @@ use std::path::Path;
 use locklab_frontend::{Event, Exit, Instruction, Kind, Site, Sites, branch};
 use locklab_icache::{Block, CodeMap};
 
-use crate::report;
+use crate::output;
 
 /// What identifies a block: a hash of its instructions, with their bytes and places.
 type Key = u64;
@@ -134,6 +134,6 @@ impl Known {
             }
             csv.push('\n');
         }
-        report::replace(path, &csv)
+        output::replace(path, &csv)
     }
 }

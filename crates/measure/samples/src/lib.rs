@@ -15,6 +15,7 @@ mod judged;
 mod matching;
 mod report;
 mod results;
+mod rows;
 mod salvage;
 mod units;
 

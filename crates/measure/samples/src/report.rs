@@ -4,8 +4,9 @@
 use crate::judged::{Apart, JudgedRow, JudgedSamples, PAUSE};
 use crate::matching::Why;
 use crate::results;
+use crate::rows::{figures, mean, metric_row, shown};
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
-use locklab_judge::{Estimate, Family, Role, Sampling, Shown, Verdict, Warning};
+use locklab_judge::{Family, Role, Sampling, Shown, Verdict, Warning};
 use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
@@ -48,17 +49,6 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
          Hodges-Lehmann estimate over the pairs, or over all differences between two samples.",
     ));
     document
-}
-
-/// Where the figures come from.
-pub(crate) fn figures(judged: &JudgedSamples) -> String {
-    let [b, e] = judged.compared.files.each_ref().map(|f| f.format.program());
-    let programs = if b == e {
-        b.to_owned()
-    } else {
-        format!("{b} and {e}")
-    };
-    format!("files of {programs}; read, not measured here")
 }
 
 fn set_up(judged: &JudgedSamples, command: &str) -> Facts {
@@ -320,31 +310,6 @@ fn size(row: &JudgedRow) -> f64 {
     row.judged.estimate.map_or(f64::INFINITY, |e| e.theta.abs())
 }
 
-pub(crate) fn metric_row(row: &JudgedRow) -> MetricRow {
-    let estimate = shown(row);
-    MetricRow {
-        name: match row.of.role {
-            Role::Primary => row.of.name.clone(),
-            Role::Screening => format!("{}: {}", row.of.name, row.of.metric),
-        },
-        unit: row.of.unit.clone(),
-        baseline: estimate.map(|e| e.baseline),
-        experiment: estimate.map(|e| e.experiment),
-        delta: estimate.map(|e| e.delta_percent()),
-        verdict: Some(row.judged.verdict.clone()),
-        role: match row.of.role {
-            Role::Primary => locklab_document::Role::Primary,
-            Role::Screening => locklab_document::Role::Screening,
-        },
-    }
-}
-
-/// Returns the estimate, unless it must not be shown as a result.
-pub(crate) fn shown(row: &JudgedRow) -> Option<Estimate> {
-    let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
-    row.judged.estimate.filter(|_| !invalid)
-}
-
 /// Returns what was shown, in sentences.
 fn conclusion(judged: &JudgedSamples) -> Vec<String> {
     let of = judged.primaries().count();
@@ -373,55 +338,6 @@ fn conclusion(judged: &JudgedSamples) -> Vec<String> {
         sentences.push("Unclear does not mean equal, and what is invalid says nothing.".into());
     }
     sentences
-}
-
-/// The geometric mean of the ratios, with what it hides.
-pub(crate) struct Mean<'a> {
-    pub(crate) value: f64,
-    pub(crate) of: usize,
-    /// The smallest and the largest ratio, and whose they are.
-    pub(crate) from: (f64, &'a str),
-    pub(crate) to: (f64, &'a str),
-}
-
-/// Returns the geometric mean over the benchmarks of one direction, where there are
-/// several and no more than one direction.
-pub(crate) fn mean(judged: &JudgedSamples) -> Option<Mean<'_>> {
-    let mut ratios: Vec<(f64, &str)> = Vec::new();
-    let mut direction = None;
-    for row in judged.primaries() {
-        let Some(estimate) = shown(row) else { continue };
-        if *direction.get_or_insert(row.of.direction) != row.of.direction {
-            return None;
-        }
-        ratios.push((estimate.ratio().value, &row.of.name));
-    }
-    if ratios.len() < 2 {
-        return None;
-    }
-    let logs: f64 = ratios.iter().map(|(ratio, _)| ratio.ln()).sum();
-    let by_size = |a: &&(f64, &str), b: &&(f64, &str)| a.0.total_cmp(&b.0);
-    Some(Mean {
-        value: (logs / ratios.len() as f64).exp(),
-        of: ratios.len(),
-        from: *ratios.iter().min_by(by_size)?,
-        to: *ratios.iter().max_by(by_size)?,
-    })
-}
-
-impl Mean<'_> {
-    fn sentence(&self) -> String {
-        format!(
-            "The geometric mean of {} ratios is {}, which hides {} ({}) to {} ({}), and is no \
-             verdict.",
-            self.of,
-            number::ratio(self.value),
-            number::ratio(self.from.0),
-            self.from.1,
-            number::ratio(self.to.0),
-            self.to.1
-        )
-    }
 }
 
 fn findings(judged: &JudgedSamples) -> Vec<Finding> {

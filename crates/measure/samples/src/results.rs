@@ -6,7 +6,7 @@
 use crate::formats::Format;
 use crate::judged::{JudgedRow, JudgedSamples};
 use crate::matching::Why;
-use crate::report::{figures, mean, metric_row, shown};
+use crate::rows::{figures, mean, metric_row, shown};
 use locklab_document::Labels;
 use locklab_judge::{Family, Role, Sampling};
 use schemars::JsonSchema;

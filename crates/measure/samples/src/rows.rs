@@ -1,0 +1,94 @@
+//! What a report for people and one for machines read of the judged samples alike:
+//! the source of the figures, a row, the mean. It decides nothing, and words only
+//! what both have.
+
+use crate::judged::{JudgedRow, JudgedSamples};
+use locklab_document::{MetricRow, number};
+use locklab_judge::{Estimate, Role, Verdict};
+
+/// Names the source of the figures.
+pub(crate) fn figures(judged: &JudgedSamples) -> String {
+    let [b, e] = judged.compared.files.each_ref().map(|f| f.format.program());
+    let programs = if b == e {
+        b.to_owned()
+    } else {
+        format!("{b} and {e}")
+    };
+    format!("files of {programs}; read, not measured here")
+}
+
+/// Returns the row of a table of metrics.
+pub(crate) fn metric_row(row: &JudgedRow) -> MetricRow {
+    let estimate = shown(row);
+    MetricRow {
+        name: match row.of.role {
+            Role::Primary => row.of.name.clone(),
+            Role::Screening => format!("{}: {}", row.of.name, row.of.metric),
+        },
+        unit: row.of.unit.clone(),
+        baseline: estimate.map(|e| e.baseline),
+        experiment: estimate.map(|e| e.experiment),
+        delta: estimate.map(|e| e.delta_percent()),
+        verdict: Some(row.judged.verdict.clone()),
+        role: match row.of.role {
+            Role::Primary => locklab_document::Role::Primary,
+            Role::Screening => locklab_document::Role::Screening,
+        },
+    }
+}
+
+/// Returns the estimate, unless it must not be shown as a result.
+pub(crate) fn shown(row: &JudgedRow) -> Option<Estimate> {
+    let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
+    row.judged.estimate.filter(|_| !invalid)
+}
+
+/// Holds the geometric mean of the ratios, with what it hides.
+pub(crate) struct Mean<'a> {
+    pub(crate) value: f64,
+    pub(crate) of: usize,
+    /// The smallest and the largest ratio, and whose they are.
+    pub(crate) from: (f64, &'a str),
+    pub(crate) to: (f64, &'a str),
+}
+
+/// Returns the geometric mean over the benchmarks of one direction, where there are
+/// several and no more than one direction.
+pub(crate) fn mean(judged: &JudgedSamples) -> Option<Mean<'_>> {
+    let mut ratios: Vec<(f64, &str)> = Vec::new();
+    let mut direction = None;
+    for row in judged.primaries() {
+        let Some(estimate) = shown(row) else { continue };
+        if *direction.get_or_insert(row.of.direction) != row.of.direction {
+            return None;
+        }
+        ratios.push((estimate.ratio().value, &row.of.name));
+    }
+    if ratios.len() < 2 {
+        return None;
+    }
+    let logs: f64 = ratios.iter().map(|(ratio, _)| ratio.ln()).sum();
+    let by_size = |a: &&(f64, &str), b: &&(f64, &str)| a.0.total_cmp(&b.0);
+    Some(Mean {
+        value: (logs / ratios.len() as f64).exp(),
+        of: ratios.len(),
+        from: *ratios.iter().min_by(by_size)?,
+        to: *ratios.iter().max_by(by_size)?,
+    })
+}
+
+impl Mean<'_> {
+    /// Says the mean, and that it is no verdict.
+    pub(crate) fn sentence(&self) -> String {
+        format!(
+            "The geometric mean of {} ratios is {}, which hides {} ({}) to {} ({}), and is no \
+             verdict.",
+            self.of,
+            number::ratio(self.value),
+            number::ratio(self.from.0),
+            self.from.1,
+            number::ratio(self.to.0),
+            self.to.1
+        )
+    }
+}
