@@ -7,12 +7,12 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
-    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
-    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTimeoutNode, McsTp,
-    MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock,
-    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued,
-    StdMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff,
-    VirtSpinDelay,
+    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
+    Futex, FutexAdaptive, GlibcAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout,
+    McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded,
+    MuslMutex, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating,
+    RqSpinlock, RwPerCpu, RwQueued, StdMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord,
+    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -94,14 +94,14 @@ macro_rules! catalogue {
     (
         locks { $($lock:ident $([$($constant:expr),+])? $(=> [$($small:expr),+])? $(: $kind:ident)?,)* }
         shared_locks { $($shared:ident $([$($shared_constant:expr),+])? $(=> [$($shared_small:expr),+])?,)* }
-        sleeping_locks { $($sleeping:ident,)* }
+        sleeping_locks { $($sleeping:ident $([$($sleeping_constant:expr),+])? $(=> [$($sleeping_small:expr),+])?,)* }
         big_locks { $($big:ident $([$($big_constant:expr),+])? $(=> [$($big_small:expr),+])?,)* }
     ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
             $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
             $(entry::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(),)*
-            $(entry::<$sleeping<NativePlatform>>(),)*
+            $(entry::<$sleeping<NativePlatform $($(, { $sleeping_constant })+)?>>(),)*
             $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
 
@@ -113,7 +113,7 @@ macro_rules! catalogue {
             static _LOCK: $shared<NativePlatform $($(, { $shared_constant })+)?> = $shared::new();
         };)*
         $(const _: () = {
-            static _LOCK: $sleeping<NativePlatform> = $sleeping::new();
+            static _LOCK: $sleeping<NativePlatform $($(, { $sleeping_constant })+)?> = $sleeping::new();
         };)*
         $(const _: () = {
             static _LOCK: $big<NativePlatform $($(, { $big_constant })+)?> = $big::new();
@@ -127,8 +127,8 @@ macro_rules! catalogue {
             $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$shared<P $($(, { $shared_constant })+)?>>());
             })*
-            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<$sleeping<P>>());
+            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$sleeping<P $($(, { $sleeping_constant })+)?>>());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
@@ -148,8 +148,8 @@ macro_rules! catalogue {
             $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_shared::<$shared<P $($(, { $shared_constant })+)?>>());
             })*
-            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<$sleeping<P>>());
+            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<$sleeping<P $($(, { $sleeping_constant })+)?>>());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_big::<$big<P $($(, { $big_constant })+)?>>());
@@ -173,8 +173,10 @@ macro_rules! catalogue {
                     in_model!($shared P [$($($shared_constant),+)?] $([$($shared_small),+])?)
                 >());
             })*
-            $(if name == <$sleeping<P> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<$sleeping<P>>());
+            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
+                return Some(visitor.visit::<
+                    in_model!($sleeping P [$($($sleeping_constant),+)?] $([$($sleeping_small),+])?)
+                >());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_big::<
@@ -273,6 +275,9 @@ catalogue! {
     sleeping_locks {
         Futex,
         FutexAdaptive,
+        Drepper2,
+        GlibcAdaptive[100] => [2],
+        MuslMutex,
         StdMutex,
     }
     big_locks {

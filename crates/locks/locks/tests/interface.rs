@@ -70,6 +70,9 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<VisibleReader<N>>(), 64);
     assert_eq!(size_of::<Futex>(), 4);
     assert_eq!(size_of::<FutexAdaptive>(), 8);
+    assert_eq!(size_of::<Drepper2>(), 4);
+    assert_eq!(size_of::<GlibcAdaptive>(), 8);
+    assert_eq!(size_of::<MuslMutex>(), 8);
     assert_eq!(size_of::<StdMutex>(), 4);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
     assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);

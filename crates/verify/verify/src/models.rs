@@ -126,7 +126,10 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "malthusian",
         "futex",
         "futex-adaptive",
+        "drepper2",
+        "musl-mutex",
         "std-mutex",
+        "glibc-adaptive",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -348,6 +351,7 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "bravo" => Some("locks/src/bravo.rs"),
         "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
+        "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
         "qspinlock" => Some("locks/src/qspinlock.rs"),
         "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
@@ -366,6 +370,7 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "bravo" => &["locks/src/bravo.rs"],
         "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
+        "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
         "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],
