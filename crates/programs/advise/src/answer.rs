@@ -106,8 +106,18 @@ impl Asked<'_> {
         let program = match program_of(&recording, SPLIT_LOCKS, false) {
             // Nor is there more of it elsewhere, or with more threads.
             Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
-                let kind = Kind::Nothing(sentence(&fault.to_string()), 0.0);
-                return Ok(asking(kind, recording));
+                let share = recording.times().share();
+                let words = match recording.times().is_worth_a_try() {
+                    false => sentence(&fault.to_string()),
+                    true => format!(
+                        "No other lock was simulated, because one thread takes all locks of the \
+                         part that would be run again, although {} % of the time in which threads \
+                         had work is spent waiting for locks or waking those that do; record it \
+                         for longer.",
+                        percent(100.0 * share)
+                    ),
+                };
+                return Ok(asking(Kind::Nothing(words, share), recording));
             }
             program => program.map_err(|fault| recording.failed(fault))?,
         };
@@ -329,18 +339,31 @@ fn first_line(why: &str) -> String {
     why.lines().next().unwrap_or(why).to_owned()
 }
 
+/// Holds how many times as long the window is where one thread alone takes locks in the usual one.
+const LONGER: usize = 16;
+
 fn within(
     recording: &Recording,
     locks: usize,
     with_recorder: bool,
     delays: bool,
 ) -> Result<Program, Fault> {
-    recording.program_within(&Limits {
+    let limits = Limits {
         locks,
         with_recorder,
         delays,
         ..Limits::default()
-    })
+    };
+    match recording.program_within(&limits) {
+        // Where CPUs are rare, one thread may take all locks of a short window although
+        // the threads wait for one another.
+        Err(Fault::OneThreadThere) if recording.times().is_worth_a_try() => recording
+            .program_within(&Limits {
+                acquisitions: LONGER * limits.acquisitions,
+                ..limits
+            }),
+        program => program,
+    }
 }
 
 fn program_of(recording: &Recording, locks: usize, with_recorder: bool) -> Result<Program, Fault> {

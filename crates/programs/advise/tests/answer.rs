@@ -190,3 +190,19 @@ fn locks_that_the_c_library_keeps_are_not_to_be_replaced() {
     assert!(!words.contains("Try "), "{words}");
     assert_eq!(answer.document.data["confirm"], serde_json::Value::Null);
 }
+
+#[test]
+fn threads_that_wait_are_not_one_thread_because_one_is_alone_in_a_short_window() {
+    let mut threads = in_turn(3000, 20_000);
+    let end = threads[1].last().unwrap().0 + 10_000;
+    // A window of the usual length lies here, where most locks are taken.
+    let alone = (0..32_000).flat_map(|turn| {
+        let at = end + 100 * turn;
+        hold(LOCK, [at, at + 20, at + 40])
+    });
+    threads[0].extend(alone);
+    let answer = answer(&threads);
+    assert_eq!(answer.nothing, None);
+    let words = words(&answer);
+    assert!(words.contains("No lock can gain more than"), "{words}");
+}

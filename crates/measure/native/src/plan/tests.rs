@@ -129,7 +129,7 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     );
     refused(|s| s.cells.mix.lines = 4, "length 0 touches, which is 1");
     refused(|s| s.cells.mix.reads = 101, "--reads 0 to 100");
-    refused(|s| s.cells.locks = vec![2, 1000], "--locks 1 to 256");
+    refused(|s| s.cells.locks = vec![2, 1001], "give at most 1000");
     refused(
         |s| {
             s.cells.work = Work::Fstat;
