@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How a comparison is carried out and shown.
+/// Describes how a comparison is carried out and shown.
 #[derive(Clone)]
 pub struct Options<'a> {
     /// Options of every comparing command.
@@ -57,7 +57,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What a command asks to compare, before anything is built, changed or run.
+/// Describes what a command asks to compare, before anything is built, changed or run.
 pub trait Planned<'a> {
     /// Returns what would be done, as text or as JSON: `--dry-run`.
     ///
@@ -74,13 +74,13 @@ pub trait Planned<'a> {
 
 /// A comparison that can be run.
 pub struct Comparison<'a> {
-    /// What measures or simulates it.
+    /// Holds what measures or simulates it.
     pub instrument: Box<dyn Instrument + 'a>,
     /// Its cells, which have no pairs yet.
     pub experiment: Experiment,
-    /// How it is carried out and shown.
+    /// Says how it is carried out and shown.
     pub options: Options<'a>,
-    /// What the user should know before it runs.
+    /// Holds what the user should know before it runs.
     pub note: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct Comparison<'a> {
 pub struct Judged<'a> {
     /// The experiment with all its samples.
     pub experiment: Experiment,
-    /// What the judge says of its cells.
+    /// Holds what the judge says of its cells.
     pub verdicts: Verdicts,
     /// The report, with what its instrument appends.
     pub document: Document,

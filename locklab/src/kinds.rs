@@ -16,7 +16,7 @@ use schemars::{Schema, SchemaGenerator};
 
 /// A kind of experiment.
 pub(crate) struct Kind {
-    /// How `locklab compare` carries out its files; `None` for those that are many
+    /// Says how `locklab compare` carries out its files; `None` for those that are many
     /// experiments.
     pub(crate) compared: Option<Compared>,
     /// Its word in files, JSON, the store and the command, and how its files are
@@ -26,14 +26,14 @@ pub(crate) struct Kind {
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// The words in which its reports speak of what is compared.
     words: Words,
-    /// What its instruments append to a report, in this order.
+    /// Holds what its instruments append to a report, in this order.
     append: &'static [Append],
 }
 
 /// Appends to the report of an experiment what only one instrument knows.
 type Append = fn(&Experiment, &Verdicts, &mut Document);
 
-/// What is compared.
+/// Names what is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     /// Programs, builds, locks under them, or environments.

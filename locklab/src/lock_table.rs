@@ -123,8 +123,8 @@ const COLUMNS: [Shown; 12] = [
 
 const NAME_WIDTH: usize = 20;
 
-/// What is known of a lock, for machines: the columns, and what the paragraph
-/// on it says.
+/// Returns what is known of a lock, for machines: the columns, and what the paragraph on
+/// it says.
 pub(crate) fn row(subject: &Subject) -> Value {
     let info = &subject.info;
     let mut row = json!({
@@ -161,7 +161,7 @@ fn record_of(name: &str) -> Option<Record> {
     records.find(|record| record.name == name && record.is_current())
 }
 
-/// How a lock of the catalogue is verified: the findings of the run that is
+/// Returns how a lock of the catalogue is verified: the findings of the run that is
 /// recorded with this source.
 fn verified(name: &str) -> String {
     let Some(record) = record_of(name) else {

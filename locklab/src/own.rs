@@ -81,8 +81,8 @@ pub(crate) fn subject(name: &str, args: &OwnLockArgs) -> Result<subject::Subject
     }
 }
 
-/// What is assumed of the memory orderings of some locks, by their names,
-/// beyond what their source says.
+/// Names what is assumed of the memory orderings of some locks, by their names, beyond
+/// what their source says.
 pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 
 /// The locks that a command line names for the checker (none: all of ours), and

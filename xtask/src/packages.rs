@@ -196,7 +196,7 @@ pub(crate) fn unpack_guest_kernel() {
     }
 }
 
-/// Where the two kernels of the stand-in are.
+/// Says where the two kernels of the stand-in are.
 const BOX_KERNELS: &str = "target/box-kernels";
 
 /// Unpacks two versions of the guest kernel into `target/box-kernels`: what is

@@ -17,7 +17,7 @@ struct Processor {
     gcc: &'static str,
     libc: &'static str,
     qemu: &'static str,
-    /// Where the C library is.
+    /// Says where the C library is.
     root: &'static str,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn test(fetch: bool) -> Outcome {
     outcome
 }
 
-/// Where the standard library comes from.
+/// Says where the standard library comes from.
 enum Library {
     Rustup,
     /// The folder that Debian's compiler and its source were unpacked to.

@@ -135,7 +135,7 @@ fn copies_across_units() {
     );
 }
 
-/// What the linker threw away keeps its debug information, at address 0.
+/// Returns what the linker threw away keeps its debug information, at address 0.
 #[test]
 fn dropped_functions_have_no_copies() {
     let shop = Workshop::new();

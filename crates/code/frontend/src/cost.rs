@@ -38,7 +38,7 @@ impl Cycles {
     }
 }
 
-/// What cycles were lost to.
+/// Names what cycles were lost to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -56,7 +56,7 @@ pub enum Cause {
     Indirect,
     /// Returns that the stack did not predict.
     Returns,
-    /// What a barrier made the predictors forget.
+    /// Means what a barrier made the predictors forget.
     Flushes,
 }
 
@@ -132,7 +132,7 @@ impl Processor {
     }
 }
 
-/// Where the cycles of a run went, as documents show it.
+/// Describes where the cycles of a run went, as documents show it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Account {
     /// Cycles in all: of dispatch, and lost.

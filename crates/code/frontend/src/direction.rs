@@ -4,7 +4,7 @@
 //! TAgged GEometric history length branch prediction", JILP 2006). As on Intel's cores, by
 //! "Half&Half" (H. Yavarzadeh et al., S&P 2023), the path consists of taken branches only.
 
-/// How many tagged tables there are, at most.
+/// Counts how many tagged tables there are, at most.
 pub(crate) const TABLES: usize = 4;
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -79,7 +79,7 @@ pub(crate) struct Direction {
     allocations: u32,
 }
 
-/// Where a branch is in the tagged tables.
+/// Describes where a branch is in the tagged tables.
 struct Places([(usize, u16); TABLES]);
 
 impl Direction {

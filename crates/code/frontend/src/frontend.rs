@@ -11,7 +11,7 @@ use crate::processor::Processor;
 use crate::site::{Site, l2_geometry};
 use crate::targets::{Found, Targets};
 
-/// Which ways a conditional branch has gone.
+/// Says which ways a conditional branch has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Habit {
     #[default]
@@ -21,10 +21,10 @@ enum Habit {
     Both,
 }
 
-/// What is known of a branch.
+/// Describes what is known of a branch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
-    /// Where it went last.
+    /// Says where it went last.
     target: u64,
     /// One more than the flushes that had happened when it was executed last; 0 for never.
     flushes: u32,

@@ -16,7 +16,7 @@ pub struct Figure {
     /// The highest that is plausible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Where it is published, or how it was estimated.
+    /// Says where it is published, or how it was estimated.
     pub source: String,
 }
 
@@ -40,7 +40,7 @@ macro_rules! processor {
         pub struct Processor {
             /// Its name.
             pub name: String,
-            /// Which processors it describes.
+            /// Says which processors it describes.
             pub identity: Vec<Identity>,
             /// Taken branches that each tagged table of the predictor of conditional branches
             /// looks back, shortest first; 128 at most, in four tables at most. Targets of indirect
@@ -111,7 +111,8 @@ processor! {
     mispredict: 0.0, 200.0;
     /// Return addresses that the return stack holds.
     return_stack: 1.0, 4096.0;
-    /// Whether a return with an empty stack goes where it went last (1) or is mispredicted (0).
+    /// Says whether a return with an empty stack goes where it went last (1) or is mispredicted
+    /// (0).
     return_fallback: 0.0, 1.0;
     /// Counters of the base predictor of conditional branches.
     conditional_base: 1.0, 1_048_576.0;
@@ -119,7 +120,8 @@ processor! {
     conditional_tagged: 1.0, 1_048_576.0;
     /// Targets of indirect branches that are held by path.
     indirect_entries: 1.0, 1_048_576.0;
-    /// Whether a barrier (IBPB) flushes the targets of direct branches too (1) or not (0).
+    /// Says whether a barrier (IBPB) flushes the targets of direct branches too (1) or not
+    /// (0).
     barrier_direct: 0.0, 1.0;
 }
 

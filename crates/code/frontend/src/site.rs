@@ -26,13 +26,13 @@ pub struct Instruction {
 #[repr(align(64))]
 pub struct Site {
     pub(crate) start: u64,
-    /// Where the code goes on that follows it in memory.
+    /// Says where the code goes on that follows it in memory.
     pub(crate) next: u64,
     /// Its lines on the first page.
     pub(crate) block: Block,
     /// Its first window of the micro-op cache.
     pub(crate) window: Window,
-    /// What it has beyond these; most blocks have nothing.
+    /// Holds what it has beyond these; most blocks have nothing.
     pub(crate) more: Option<Box<More>>,
     /// The number of the block, from 0 in the order of the first call.
     pub number: u32,
@@ -43,7 +43,7 @@ pub struct Site {
     last: u8,
 }
 
-/// What a block has beyond its first lines and its first window.
+/// Describes what a block has beyond its first lines and its first window.
 #[derive(Debug)]
 pub(crate) struct More {
     pub(crate) blocks: Box<[Block]>,

@@ -5,7 +5,7 @@ use crate::direction::Path;
 use crate::processor::Processor;
 use crate::sets::Sets;
 
-/// Where the branch target buffer has a branch.
+/// Says where the branch target buffer has a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     First,
@@ -29,7 +29,7 @@ pub(crate) struct Targets {
     second: Sets,
     on_path: Vec<OnPath>,
     returns: Vec<u64>,
-    /// Where the next return address goes.
+    /// Says where the next return address goes.
     top: usize,
     /// Return addresses that are held.
     depth: usize,

@@ -42,7 +42,7 @@ const CASES: [(&str, u32, u32); 26] = [
     ("conditional", 50, 1),
 ];
 
-/// How often a case is timed; the fastest counts, for others were interrupted.
+/// Sets how often a case is timed; the fastest counts, for others were interrupted.
 const TIMED: usize = 5;
 
 fn main() {

@@ -42,7 +42,7 @@ struct Report<'a> {
     frontend: Option<FrontendOut<'a>>,
 }
 
-/// What the front end lost, as far as it is modelled.
+/// Describes what the front end lost, as far as it is modelled.
 #[derive(Serialize)]
 struct FrontendOut<'a> {
     processor: &'a str,

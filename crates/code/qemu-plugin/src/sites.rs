@@ -13,14 +13,16 @@ use locklab_icache::{Block, CodeMap};
 
 use crate::output;
 
-/// What identifies a block: a hash of its instructions, with their bytes and places.
+/// Names what identifies a block: a hash of its instructions, with their bytes and
+/// places.
 type Key = u64;
 
 /// All blocks that were translated.
 pub(crate) struct Known {
     sites: Sites,
     blocks: HashMap<Key, &'static Site>,
-    /// Where each block begins, by its number, with its bytes, instructions, kind and target.
+    /// Says where each block begins, by its number, with its bytes, instructions, kind and
+    /// target.
     described: Vec<Described>,
     /// A block's bytes, hashed, by its place.
     bytes: HashMap<u64, u64>,
@@ -50,8 +52,8 @@ impl Known {
         self.sites.code()
     }
 
-    /// How many times a block was met whose place had held another block before, cut at the
-    /// same two ends.
+    /// Returns how many times a block was met whose place had held another block before,
+    /// cut at the same two ends.
     pub(crate) fn rewritten(&self) -> u64 {
         self.rewritten
     }

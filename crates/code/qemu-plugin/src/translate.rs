@@ -60,7 +60,7 @@ impl Translator {
         }
     }
 
-    /// How many blocks were met whose code had been written over.
+    /// Returns how many blocks were met whose code had been written over.
     pub(crate) fn rewritten(&self) -> u64 {
         self.sites.as_ref().map_or(0, Known::rewritten)
     }

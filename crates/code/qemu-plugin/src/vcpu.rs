@@ -24,7 +24,7 @@ pub(crate) enum Mode {
     Kernel = 1,
 }
 
-/// What was counted in one mode.
+/// Describes what was counted in one mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) counts: Counts,
@@ -54,7 +54,7 @@ impl Sub for Seen {
     }
 }
 
-/// What was counted in both modes, indexed by [`Mode`].
+/// Names what was counted in both modes, indexed by [`Mode`].
 pub(crate) type ByMode = [Seen; 2];
 
 /// A vCPU. Never freed, so that callbacks may hold on to it.
@@ -220,7 +220,7 @@ pub(crate) struct Repeated {
     /// It is the whole block.
     pub(crate) alone: bool,
     pub(crate) blocks: Box<[Block]>,
-    /// The same for a front end.
+    /// Holds the same for a front end.
     pub(crate) site: Option<&'static Site>,
     /// Executions, without iterations, if requested.
     pub(crate) executions: Option<&'static AtomicU64>,

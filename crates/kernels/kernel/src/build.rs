@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Where make puts the image, among the objects.
+/// Says where make puts the image, among the objects.
 pub(crate) const BZIMAGE: &str = "arch/x86/boot/bzImage";
 
 const LINKER: &str = include_str!("../guest/ld.locklab");
@@ -44,7 +44,7 @@ pub struct Build {
     pub release: String,
     /// Time of the build, in seconds; `None` where it came from the cache.
     pub seconds: Option<f64>,
-    /// Where make found the sources, and the variables that it was given.
+    /// Says where make found the sources, and the variables that it was given.
     pub(crate) place: Place,
     pub(crate) variables: Vec<String>,
 }

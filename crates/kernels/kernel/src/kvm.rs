@@ -35,7 +35,7 @@ enum Probe {
 struct Kept {
     boot: String,
     qemu: String,
-    /// Why there is no KVM; `None` where there is.
+    /// Says why there is no KVM; `None` where there is.
     why: Option<String>,
 }
 

@@ -107,7 +107,7 @@ fn shell(
     )))
 }
 
-/// Where the image of a build in the order of a seed is kept.
+/// Returns where the image of a build in the order of a seed is kept.
 pub(crate) fn path(build: &Build, seed: u64, form: Form) -> PathBuf {
     let end = match form {
         Form::Vmlinux => "vmlinux",

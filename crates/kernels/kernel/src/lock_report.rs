@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// Where a sample keeps it.
+/// Says where a sample keeps it.
 pub const KEY: &str = "locks";
 
 /// Locks that are shown.

@@ -108,10 +108,10 @@ impl Measured {
     }
 }
 
-/// Why a boot has no result: one sentence, then the console's last lines.
+/// Says why a boot has no result: one sentence, then the console's last lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// Why there is no result, as one sentence.
+    /// Says why there is no result, as one sentence.
     pub why: String,
     /// The last lines of the console.
     pub console: Vec<String>,

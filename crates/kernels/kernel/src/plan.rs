@@ -27,7 +27,7 @@ pub struct Plan {
     /// Its pairs are link orders, each with a seed of its own, of which the
     /// design's is the first.
     pub design: Design,
-    /// Which part of the experiment this process carries out.
+    /// Says which part of the experiment this process carries out.
     pub scope: Scope,
 }
 
@@ -39,7 +39,7 @@ pub enum Scope {
     /// One layout: no other is linked, and what only a report needs (sizes,
     /// locktorture, the repetition of the first run) is left out.
     Layout(u32),
-    /// What only a report needs: no layout is linked.
+    /// Means what only a report needs: no layout is linked.
     Report,
 }
 

@@ -5,7 +5,7 @@
 use locklab_host::error::Error;
 use std::path::Path;
 
-/// Where the header says where the version is, and what it adds to that.
+/// Says where the header says where the version is, and what it adds to that.
 const VERSION: usize = 0x20e;
 const SECTOR: usize = 0x200;
 

@@ -73,7 +73,7 @@ impl Disk {
     }
 }
 
-/// Why a disk in this state is never overwritten, if so.
+/// Returns why a disk in this state is never overwritten, if so.
 fn in_use(state: &str) -> Option<&'static str> {
     match state {
         "free" => None,

@@ -94,7 +94,7 @@ impl Home {
         format!("{name}, {} CPUs", self.get("cpus").unwrap_or("?"))
     }
 
-    /// Why what is measured there are no times of a processor, if so.
+    /// Returns why what is measured there are no times of a processor, if so.
     #[must_use]
     pub fn translated(&self) -> Option<String> {
         let name = self.get("processor")?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Which system of the machine is spoken to.
+/// Says which system of the machine is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// Its own, by the user's configuration alone.
@@ -21,7 +21,7 @@ pub(crate) enum To {
     Kernel,
 }
 
-/// Why a call has no answer.
+/// Says why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
     /// Nobody answers, somebody else does, or the connection broke.
@@ -35,7 +35,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// Why there is no answer.
+    /// Returns why there is no answer.
     pub(crate) fn why(&self) -> String {
         match self {
             Self::Lost(why) | Self::Refused(why) => why.clone(),
@@ -53,7 +53,7 @@ const OWN_STATUS: i32 = 255;
 pub(crate) struct Ssh {
     program: PathBuf,
     destination: String,
-    /// Where what it prints is kept.
+    /// Says where what it prints is kept.
     folder: PathBuf,
     /// Holds what identifies the session's kernels, and the client to them.
     keys: Vec<OsString>,

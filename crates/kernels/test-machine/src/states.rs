@@ -33,7 +33,7 @@ const BOOT_ID: &str = "cat /proc/sys/kernel/random/boot_id";
 /// The longest answer to a question that is asked again and again.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// Why a kernel gave nothing.
+/// Says why a kernel gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Ctrl-C; the machine is home.
@@ -86,7 +86,7 @@ impl Facts {
 
 const TOKEN: &str = "locklab.token=";
 
-/// Where the machine is.
+/// Says where the machine is.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     /// In its own system, whose boot id was this.

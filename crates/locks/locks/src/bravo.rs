@@ -333,7 +333,7 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(f).join().unwrap())
     }
 
-    /// What a reader does to the lock inside, by whether that is locked.
+    /// Returns what a reader does to the lock inside, by whether that is locked.
     fn bias_comes_and_goes<L>(lock: &Bravo<L, N>)
     where
         L: RawLock<N, Ctx = ()> + RawRwLock,

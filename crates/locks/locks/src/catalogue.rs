@@ -32,7 +32,7 @@ pub struct Entry {
     pub info: Info,
     /// Size of the lock in bytes, on this machine.
     pub bytes: usize,
-    /// Whether an acquisition needs nothing but the lock.
+    /// Says whether an acquisition needs nothing but the lock.
     pub context_free: bool,
 }
 

@@ -15,10 +15,9 @@ pub struct ClhNode<P: Platform = NativePlatform> {
     held: P::U32,
 }
 
-/// What a CPU supplies to a [`Clh`] lock: its first node, and a record of which
-/// node it owns now. Nodes migrate among the handles and locks that meet, so
-/// all of these stay in place until all are idle, and are then dropped
-/// together.
+/// Describes what a CPU supplies to a [`Clh`] lock: its first node, and a record of which
+/// node it owns now. Nodes migrate among the handles and locks that meet, so all of these
+/// stay in place until all are idle, and are then dropped together.
 #[repr(C)]
 pub struct ClhHandle<P: Platform = NativePlatform> {
     own: ClhNode<P>,

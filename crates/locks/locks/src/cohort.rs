@@ -31,7 +31,7 @@ pub unsafe trait Local<P: Platform>: Default + Send + Sync + 'static {
     /// As [`RawLock::lock`].
     unsafe fn lock(&self, ctx: &Self::Ctx);
 
-    /// Whether a CPU is waiting that will acquire next.
+    /// Returns whether a CPU is waiting that will acquire next.
     ///
     /// # Safety
     /// The caller holds the lock with `ctx`.

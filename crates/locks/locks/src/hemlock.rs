@@ -5,7 +5,7 @@ use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, RawLock};
 use core::ptr;
 
-/// What a CPU supplies to [`Hemlock`]: its mailbox. While it holds or awaits a
+/// Describes what a CPU supplies to [`Hemlock`]: its mailbox. While it holds or awaits a
 /// lock with it, it stays in place.
 #[repr(C, align(64))]
 pub struct HemlockGrant<P: Platform = NativePlatform> {

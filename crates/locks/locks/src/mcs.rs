@@ -24,8 +24,8 @@ impl<P: Platform> McsNode<P> {
         }
     }
 
-    /// Whether a waiter has linked itself behind this node: for the release,
-    /// and for a composition (the cohort locks).
+    /// Returns whether a waiter has linked itself behind this node: for the release, and
+    /// for a composition (the cohort locks).
     #[inline(always)]
     pub(crate) fn has_successor(&self) -> bool {
         !self.next.load(Ordering::Relaxed).is_null()

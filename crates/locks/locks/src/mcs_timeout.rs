@@ -47,7 +47,7 @@ impl<P: Platform> McsTimeoutNode<P> {
         }
     }
 
-    /// Whether the node is in no queue, and may be dropped.
+    /// Returns whether the node is in no queue, and may be dropped.
     pub fn is_idle(&self) -> bool {
         // A1: pairs with A8.
         self.state.load(Ordering::Acquire) == IDLE
@@ -109,13 +109,13 @@ pub struct McsTimeout<P: Platform = NativePlatform, const SILENT: u32 = 0> {
 /// passes over.
 pub type McsTp<P = NativePlatform> = McsTimeout<P, SILENT>;
 
-/// What [`McsTimeout::enter`] has found.
+/// Names what [`McsTimeout::enter`] has found.
 enum Entered {
     Holder,
     Waiter,
 }
 
-/// How the wait ended.
+/// Says how the wait ended.
 enum Waited {
     Granted,
     PassedOver,

@@ -10,8 +10,8 @@ pub(crate) const LOCKED: u32 = 1;
 pub(crate) const LOCKED_MASK: u32 = 0xff;
 pub(crate) const PENDING: u32 = 1 << 8;
 
-/// How often a CPU that sees the pending waiter about to enter reads
-/// again before it queues.
+/// Sets how often a CPU that sees the pending waiter about to enter reads again before it
+/// queues.
 const PENDING_READS: u32 = 64;
 
 /// A queued spinlock in one word: bits 0 to 7 locked, bit 8 pending, bits 16
@@ -77,7 +77,7 @@ impl<P: Platform> QSpinlock<P> {
         self.wait_and_queue(word, Self::queue);
     }
 
-    /// The same, with another way through the queue: `queue` gets the name of a
+    /// Returns the same, with another way through the queue: `queue` gets the name of a
     /// node and the node, which is reset, and returns with the lock acquired.
     #[inline(always)]
     pub(crate) fn wait_and_queue(

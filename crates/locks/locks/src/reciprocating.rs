@@ -6,7 +6,7 @@ use crate::raw::{Fairness, Info, Overtakes, RawLock};
 use core::cell::Cell;
 use core::ptr;
 
-/// What a CPU supplies to a [`Reciprocating`] lock; it stays in place from
+/// Describes what a CPU supplies to a [`Reciprocating`] lock; it stays in place from
 /// `lock` to the end of `unlock`.
 #[repr(C, align(64))]
 pub struct ReciprocatingElement<P: Platform = NativePlatform> {

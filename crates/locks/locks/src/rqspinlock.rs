@@ -12,7 +12,7 @@ use core::ptr;
 /// Reads of the lock between two checks: some 10 to 200 us, by processor.
 const READS: u32 = 4_096;
 
-/// How long [`RqSpinlock::lock_or_fail`] waits, in nanoseconds: 250 ms.
+/// Sets how long [`RqSpinlock::lock_or_fail`] waits, in nanoseconds: 250 ms.
 const TIMEOUT: u64 = 250_000_000;
 
 /// A lock word with a queue, to which a waiter can only join.
@@ -84,7 +84,7 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 #[repr(transparent)]
 pub struct RqSpinlock<P: Platform = NativePlatform>(QSpinlock<P>);
 
-/// Why an [`RqSpinlock`] was not acquired.
+/// Says why an [`RqSpinlock`] was not acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AcquireError {
     /// This CPU holds the lock or waits for it, or its holder waits for a lock
@@ -163,7 +163,7 @@ fn remove_held<P: Platform>(lock: usize) {
     entry.store(0, Ordering::Relaxed);
 }
 
-/// Whether a lock is in one of these entries.
+/// Returns whether a lock is in one of these entries.
 fn contain<P: Platform>(entries: &[P::Usize], lock: usize) -> bool {
     // R4: pairs with R1.
     let mut held = entries.iter().map(|entry| entry.load(Ordering::Acquire));
@@ -223,9 +223,9 @@ impl<P: Platform> Wait<P> {
         table.state.store(state.wrapping_add(1) | entries, order);
     }
 
-    /// Whether a CPU that holds our lock waits for one that this CPU holds.
-    /// That stays so until one of the two gives up, so it need not be seen all
-    /// at once, but within one wait of the other.
+    /// Returns whether a CPU that holds our lock waits for one that this CPU holds. That
+    /// stays so until one of the two gives up, so it need not be seen all at once, but
+    /// within one wait of the other.
     fn is_deadlock(&self) -> bool {
         let Some(own) = self.table else { return false };
         (0..).map_while(P::held_locks).map(table).any(|other| {
@@ -297,7 +297,7 @@ impl<P: Platform> RqSpinlock<P> {
         }
     }
 
-    /// What a table calls this lock.
+    /// Returns what a table calls this lock.
     #[inline(always)]
     fn name(&self) -> usize {
         ptr::from_ref(self).addr()

@@ -10,7 +10,7 @@ use crate::raw::{Fairness, Info, RawLock};
 /// one before it sees that there is no room.
 const ROOM: u32 = 1 << 31;
 
-/// Why a reader has not entered.
+/// Says why a reader has not entered.
 enum Refused {
     Closed,
     NoRoom,

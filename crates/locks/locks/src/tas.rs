@@ -4,14 +4,14 @@ use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Info, RawLock, TimedLock, take_until};
 
-/// How wide the one word of a [`Tas`] or [`Ttas`] is: [`Byte`] or [`Word`].
+/// Describes how wide the one word of a [`Tas`] or [`Ttas`] is: [`Byte`] or [`Word`].
 ///
 /// An acquisition back to back with the release before it waits for that store.
 /// On AMD's Zen 3 the two take 4.3 ns where both are one byte wide, and 2.3 ns
 /// where both are four; on Zen 4 (2.1 ns) and Intel's it makes no difference, and
 /// with 10 ns of other work between on none of them.
 pub trait Width<P: Platform>: sealed::Sealed + Send + Sync + 'static {
-    /// What the word holds.
+    /// Names what the word holds.
     #[doc(hidden)]
     type Value: Copy + PartialEq + Default;
     /// The word.

@@ -10,7 +10,7 @@ use core::ptr;
 use locklab_locks::platform::{Atomic, Ordering};
 use locklab_locks::{Futex, Platform, RawLock};
 
-/// What wakes a waiter by an address alone.
+/// Describes what wakes a waiter by an address alone.
 ///
 /// # Safety
 /// [`WakeAt::wake_at`] does not access the word, and does not unwind.
@@ -135,7 +135,7 @@ impl<P: Platform> Waiters<P> {
         }
     }
 
-    /// Whether there is nobody to wake. A waiter appends itself before it
+    /// Returns whether there is nobody to wake. A waiter appends itself before it
     /// releases the mutex, so a thread that has acquired that since sees it.
     #[inline]
     pub fn is_empty(&self) -> bool {

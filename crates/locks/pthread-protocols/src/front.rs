@@ -27,11 +27,11 @@ const NO_HEAD: u32 = 0;
 /// Nobody passes the head.
 const CLOSED: u32 = u32::MAX;
 
-/// How many acquisitions in a row may pass the head. With the shortest critical
+/// Counts how many acquisitions in a row may pass the head. With the shortest critical
 /// sections they take as long as a wake-up, some 50 µs.
 pub const PASSES: u32 = 1024;
 
-/// How often the head looks at the word before nobody may pass it.
+/// Sets how often the head looks at the word before nobody may pass it.
 const READS: u32 = 128;
 
 /// The most pauses between two of these looks: so late the head may notice that
@@ -50,7 +50,7 @@ const AT_ONCE: u32 = 2;
 /// See [`AT_ONCE`].
 const BATCH: u32 = 256;
 
-/// How often it looks then, before it lets others pass and sleeps.
+/// Sets how often it looks then, before it lets others pass and sleeps.
 const CLOSED_READS: u32 = 1024;
 
 /// The word that is held, and who passes the head of the queue behind it. The
@@ -204,7 +204,7 @@ impl<'a, P: Platform> Front<'a, P> {
         self.passed.store(NO_HEAD, Ordering::Relaxed);
     }
 
-    /// Whether a thread is inside.
+    /// Returns whether a thread is inside.
     #[must_use]
     pub fn is_held(&self) -> bool {
         // K1': as K1: who finds it free is the last to use it.

@@ -52,7 +52,7 @@ pub fn at_first<W: ParkingWorld>() -> u32 {
     }
 }
 
-/// Whether a thread holds through the gate.
+/// Returns whether a thread holds through the gate.
 #[must_use]
 pub fn is_held(gate: u32) -> bool {
     gate == QUEUED || gate == TRIED
@@ -135,7 +135,7 @@ impl<'a, W: ParkingWorld, P: Platform> Gate<'a, W, P> {
         self.gated.store(SHUT, Ordering::Release);
     }
 
-    /// Whether a thread holds it or is about to. Others may arrive at any time.
+    /// Returns whether a thread holds it or is about to. Others may arrive at any time.
     #[must_use]
     pub fn busy(&self) -> bool {
         // N3": as N3; the gate pairs with N4.

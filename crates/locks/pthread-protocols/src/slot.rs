@@ -17,7 +17,7 @@ const ASIDE: u32 = 2;
 pub struct Use<P: Platform>(P::U32);
 
 impl<P: Platform> Use<P> {
-    /// That of a free slot.
+    /// Returns that of a free slot.
     #[must_use]
     pub const fn new() -> Self {
         Self(P::U32::ZERO)
@@ -49,7 +49,7 @@ impl<P: Platform> Use<P> {
         self.0.store(ASIDE, Ordering::Relaxed);
     }
 
-    /// Whether the owner has set it aside; called by the owner.
+    /// Returns whether the owner has set it aside; called by the owner.
     pub fn is_aside(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ASIDE
     }

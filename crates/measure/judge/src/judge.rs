@@ -22,7 +22,7 @@ use crate::warning::Warning;
 pub struct Comparison {
     /// Every run that was measured, in order, including unusable ones.
     pub samples: Samples,
-    /// Which way the metric improves.
+    /// Says which way the metric improves.
     pub direction: Direction,
     /// Says whether it decides or explains.
     pub role: Role,

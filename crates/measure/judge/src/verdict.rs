@@ -36,7 +36,7 @@ pub enum Reason {
         /// Names the fault of that pair.
         fault: Fault,
     },
-    /// The same, of a run that is in no pair.
+    /// Means the same, of a run that is in no pair.
     FatalSample {
         /// Index of the run in its side.
         sample: usize,

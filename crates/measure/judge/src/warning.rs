@@ -114,7 +114,7 @@ pub enum Warning {
         /// Counts the pairs that there are.
         pairs: usize,
     },
-    /// The same, of samples that nothing pairs.
+    /// Means the same, of samples that nothing pairs.
     NormalApproximationOfSamples {
         /// Says how many samples both sides have.
         samples: usize,

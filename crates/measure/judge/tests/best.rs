@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, StudentT};
 
-/// How many sessions of `k` subjects: enough to see 5 %, in a second or two.
+/// Returns how many sessions of `k` subjects: enough to see 5 %, in a second or two.
 fn sessions_of(k: usize) -> u64 {
     if k > 8 { 160 } else { 1000 }
 }
@@ -47,7 +47,7 @@ fn set(standings: &[Standing]) -> usize {
     standings.iter().filter(|s| s.may_be_best).count()
 }
 
-/// What was found in many sessions.
+/// Describes what was found in many sessions.
 #[derive(Default)]
 struct Found {
     /// Percent in which the first is in the set.
@@ -211,7 +211,7 @@ fn a_subject_that_starves_is_last_and_one_that_failed_is_not_ranked() {
     assert!(!standings[3].may_be_best && standings[3].blocks == 11);
 }
 
-/// The same cases on every run.
+/// Returns the same cases on every run.
 fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 128,

@@ -24,7 +24,7 @@ const PAIRS: usize = 20;
 /// The standard deviation of a run's logarithm: 1 %.
 const SIGMA: f64 = 0.01;
 
-/// What disturbs the runs of a session, apart from what they measure.
+/// Names what disturbs the runs of a session, apart from what they measure.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
     /// Nothing but the noise of each run by itself.
@@ -65,7 +65,7 @@ fn runs(noise: Noise, count: usize, rng: &mut SmallRng) -> Vec<f64> {
         .collect()
 }
 
-/// What this project does: a coin for the order of each pair.
+/// Returns what this project does: a coin for the order of each pair.
 fn coin_flipped(runs: &[f64], seed: u64, effect: f64) -> Vec<Pair> {
     runs.chunks_exact(2)
         .zip(0..)

@@ -7,8 +7,8 @@ use locklab_judge::{
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The same cases on every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` do
-/// not override this, so change it here to search further.
+/// Returns the same cases on every run; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` do not
+/// override this, so change it here to search further.
 fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 512,

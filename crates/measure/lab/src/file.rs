@@ -119,10 +119,9 @@ pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     parse(&read(path)?).map_err(|e| e.within(path))
 }
 
-/// Where the setting is that is to blame for an error: where the error is,
-/// unless that is the whole file. serde does not know more of settings that
-/// several kinds of file share; then it is the setting without which the error
-/// is another.
+/// Returns where the setting is that is to blame for an error: where the error is, unless
+/// that is the whole file. serde does not know more of settings that several kinds of
+/// file share; then it is the setting without which the error is another.
 fn culprit<T: DeserializeOwned>(text: &str, error: &toml::de::Error) -> usize {
     let span = error.span().unwrap_or_default();
     let Ok(table) = DeTable::parse(text) else {

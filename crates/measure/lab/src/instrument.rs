@@ -28,7 +28,7 @@ pub trait Instrument {
     /// A/A run could not show a bias, as in a deterministic simulation.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value>;
 
-    /// How the runs of a pair relate to one another.
+    /// Returns how the runs of a pair relate to one another.
     fn pairing(&self) -> Pairing {
         Pairing::InTurn
     }
@@ -164,7 +164,7 @@ pub trait Instrument {
     }
 }
 
-/// How the two runs of a pair relate to one another.
+/// Says how the two runs of a pair relate to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// One after the other; a coin decides which is first.
@@ -195,14 +195,14 @@ pub struct Turn {
     pub cell: usize,
     /// Number of the pair in the cell.
     pub pair: u32,
-    /// Which side goes first.
+    /// Says which side goes first.
     pub order: Order,
     /// Seed of all other random choices in this pair; the same for both sides,
     /// and different for every pair of every cell.
     pub seed: u64,
 }
 
-/// Why there is no sample.
+/// Says why there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// SIGINT or SIGTERM.

@@ -32,7 +32,7 @@ pub struct JudgedCell {
     pub differences: Vec<f64>,
     /// The interval of nine in ten ratios of a simulation.
     pub band: Option<Band>,
-    /// The same in other placements, where so few pairs are not judged apart.
+    /// Holds the same in other placements, where so few pairs are not judged apart.
     pub elsewhere: Vec<(String, Vec<f64>)>,
 }
 
@@ -41,7 +41,7 @@ pub struct JudgedCell {
 pub struct JudgedMetric {
     /// The metric: its name, unit and better direction.
     pub metric: Metric,
-    /// What the judge made of its pairs.
+    /// Holds what the judge made of its pairs.
     pub judged: Judged,
 }
 
@@ -98,20 +98,20 @@ impl JudgedCell {
         self.primary().and_then(JudgedMetric::ratio)
     }
 
-    /// Whether a firm verdict is held back, because it depends on what the
+    /// Returns whether a firm verdict is held back, because it depends on what the
     /// model's assumptions.
     #[must_use]
     pub fn is_held_back(&self) -> bool {
         self.band.is_some_and(|band| band.holds_back)
     }
 
-    /// Whether it must not be read.
+    /// Returns whether it must not be read.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         matches!(self.verdict(), None | Some(Verdict::Invalid(_)))
     }
 
-    /// Whether anything was measured.
+    /// Returns whether anything was measured.
     #[must_use]
     pub fn is_measured(&self) -> bool {
         self.pairs > 0
@@ -137,6 +137,6 @@ pub struct Band {
     pub low: f64,
     /// experiment / baseline, upper end.
     pub high: f64,
-    /// Whether the judge had a firm verdict that the band does not support.
+    /// Says whether the judge had a firm verdict that the band does not support.
     pub holds_back: bool,
 }

@@ -22,11 +22,11 @@ pub const HANDOFFS: &str = "handoffs_per_s";
 pub const EQUAL_SHARE: &str = "equal_share_per_s";
 /// Jain's index over the run: 1 is fair, 1/threads is one thread only.
 pub const JAIN: &str = "jain";
-/// The same over windows of 1 ms.
+/// Holds the same over windows of 1 ms.
 pub const JAIN_1MS: &str = "jain_1ms";
 /// Acquisitions of the thread with the fewest over those of the one with most.
 pub const MIN_OVER_MAX: &str = "min_over_max";
-/// The same over windows of 1 ms.
+/// Holds the same over windows of 1 ms.
 pub const MIN_OVER_MAX_1MS: &str = "min_over_max_1ms";
 /// Acquisitions by one thread in a row, on average.
 pub const STREAK_MEAN: &str = "streak_mean";
@@ -45,7 +45,8 @@ pub const LATENCY_P999: &str = "latency_p999";
 /// The longest of one run, in ns.
 pub const LATENCY_MAX: &str = "latency_max";
 
-/// The same of acquisitions that read and of those that write, where there are both.
+/// Holds the same of acquisitions that read and of those that write, where there are
+/// both.
 pub const READ_P50: &str = "read_latency_p50";
 /// The 99th percentile of those that read.
 pub const READ_P99: &str = "read_latency_p99";
@@ -271,8 +272,8 @@ pub fn min_over_max(shares: &[u64]) -> f64 {
     }
 }
 
-/// How often all threads together would have had the lock, had each had it as often as
-/// the one with the fewest.
+/// Returns how often all threads together would have had the lock, had each had it as
+/// often as the one with the fewest.
 #[must_use]
 pub fn at_equal_share(shares: &[u64]) -> u64 {
     shares

@@ -23,13 +23,13 @@ pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[out], sorted[last - out]))
 }
 
-/// What is left of a verdict that is held back.
+/// Holds what is left of a verdict that is held back.
 const UNDECIDED: Verdict = Verdict::Unclear {
     detectable: None,
     pairs_for_flat: None,
 };
 
-/// Whether nine of ten machines agree with a verdict. The band is of differences
+/// Returns whether nine of ten machines agree with a verdict. The band is of differences
 /// (positive is better); the margin for flat is a fraction.
 fn supports(verdict: &Verdict, (low, high): (f64, f64), margin: f64) -> bool {
     match verdict {

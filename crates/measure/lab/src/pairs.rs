@@ -130,9 +130,8 @@ pub(crate) fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
     })
 }
 
-/// The same estimate where some value has no logarithm: the median of the
-/// geometric means of all pairs of values, or of the arithmetic ones if any is
-/// negative.
+/// Returns the same estimate where some value has no logarithm: the median of the
+/// geometric means of all pairs of values, or of the arithmetic ones if any is negative.
 fn walsh_median(values: &[f64]) -> Option<f64> {
     let negative = values.iter().any(|x| *x < 0.0);
     let mean = |a: f64, b: f64| match negative {

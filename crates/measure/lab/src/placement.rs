@@ -65,7 +65,7 @@ impl Places {
         places
     }
 
-    /// Whether the ratio of some cell depends on the place.
+    /// Returns whether the ratio of some cell depends on the place.
     #[must_use]
     pub fn matter(&self) -> bool {
         self.apart.contains(&true)
@@ -104,9 +104,9 @@ pub fn gap(mut trips: Vec<f64>, least: usize) -> Option<f64> {
     divide(&trips, least).map(|at| trips[at])
 }
 
-/// Where sorted round trips fall into two parts with a gap between them, if
-/// they do: the division with the least variance within the parts (N. Otsu
-/// 1979), of logarithms.
+/// Returns where sorted round trips fall into two parts with a gap between them, if they
+/// do: the division with the least variance within the parts (N. Otsu 1979), of
+/// logarithms.
 fn divide(trips: &[f64], least: usize) -> Option<usize> {
     let logs: Vec<f64> = trips.iter().map(|trip| trip.ln()).collect();
     let n = logs.len();

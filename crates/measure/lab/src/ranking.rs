@@ -29,15 +29,15 @@ pub const LOCK: &str = "lock";
 /// set, as for every verdict on a model.
 const AGREE: f64 = 0.9;
 
-/// What a report of a ranking reads of an experiment's `spec`.
+/// Describes what a report of a ranking reads of an experiment's `spec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Question {
     /// The locks, the reference first.
     pub subjects: Vec<Subject>,
-    /// Whether the reference is what is in use today.
+    /// Says whether the reference is what is in use today.
     pub against: bool,
-    /// Whether a lock that is far behind leaves the measurement early.
+    /// Says whether a lock that is far behind leaves the measurement early.
     pub early: bool,
     /// Locks that were left out, each with the reason.
     pub left_out: Vec<(String, String)>,
@@ -54,7 +54,7 @@ pub struct Subject {
     pub bytes: u64,
     /// Bytes that each waiter adds.
     pub bytes_per_waiter: u64,
-    /// Whether a thread brings nothing of its own, such as a queue node.
+    /// Says whether a thread brings nothing of its own, such as a queue node.
     pub context_free: bool,
 }
 
@@ -69,18 +69,18 @@ pub struct Ranking {
     pub delta: f64,
 }
 
-/// What was shown at one point.
+/// Describes what was shown at one point.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The point: a cell's key without its lock.
     pub key: Key,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     pub oversubscribed: bool,
     /// The margin within which a difference does not matter here, a fraction.
     pub delta: f64,
     /// One for each metric that is ranked, the primary one first.
     pub metrics: Vec<Ranked>,
-    /// Why locks have no figures, or not all, by the number of the lock.
+    /// Says why locks have no figures, or not all, by the number of the lock.
     pub stopped: Vec<(usize, String)>,
 }
 
@@ -93,13 +93,13 @@ pub struct Ranked {
     pub standings: Vec<Standing>,
     /// The figure of each lock, over all blocks.
     pub figures: Vec<Option<Figure>>,
-    /// How many blocks the figures are of.
+    /// Counts how many blocks the figures are of.
     pub blocks: usize,
 }
 
 impl Subject {
-    /// Whether it needs no memory but a line of its own: a lock without a
-    /// context that is larger has its waiters' memory inside it.
+    /// Returns whether it needs no memory but a line of its own: a lock without a context
+    /// that is larger has its waiters' memory inside it.
     #[must_use]
     pub fn is_lean(&self) -> bool {
         self.context_free && self.bytes <= 64
@@ -107,7 +107,7 @@ impl Subject {
 }
 
 impl Question {
-    /// What an experiment that ranks asked; `None` of any other.
+    /// Returns what an experiment that ranks asked; `None` of any other.
     #[must_use]
     pub fn of(experiment: &Experiment) -> Option<Self> {
         let question = Self::deserialize(&experiment.spec).ok()?;
@@ -126,7 +126,7 @@ impl Question {
         described
     }
 
-    /// What the reference is compared with, in words.
+    /// Returns what the reference is compared with, in words.
     #[must_use]
     pub fn others(&self) -> String {
         match &self.subjects[..] {
@@ -137,7 +137,7 @@ impl Question {
 }
 
 impl Key {
-    /// The same point, of one lock.
+    /// Returns the same point, of one lock.
     #[must_use]
     pub fn of_lock(mut self, lock: &str) -> Self {
         self.0.push((LOCK.into(), Coordinate::Name(lock.into())));
@@ -191,7 +191,7 @@ impl Point {
         self.metrics.iter().find(|m| m.metric.name == name)
     }
 
-    /// How many threads contend here; 0 where that is no axis.
+    /// Returns how many threads contend here; 0 where that is no axis.
     #[must_use]
     pub fn threads(&self) -> u64 {
         self.key.number("threads").unwrap_or(0)
@@ -224,8 +224,8 @@ impl Ranked {
         order
     }
 
-    /// How good a lock is: 1 is the best, less is worse, whichever way the
-    /// metric improves.
+    /// Returns how good a lock is: 1 is the best, less is worse, whichever way the metric
+    /// improves.
     #[must_use]
     pub fn share(&self, lock: usize) -> Option<f64> {
         let value = self.standings[lock].of_best?.value;
@@ -235,14 +235,14 @@ impl Ranked {
         })
     }
 
-    /// Whether a lock has a rank and may be the best.
+    /// Returns whether a lock has a rank and may be the best.
     #[must_use]
     pub fn may_be_best(&self, lock: usize) -> bool {
         let standing = &self.standings[lock];
         standing.may_be_best && standing.of_best.is_some()
     }
 
-    /// Whether a lock is shown to be worse than the best by more than `delta`.
+    /// Returns whether a lock is shown to be worse than the best by more than `delta`.
     #[must_use]
     pub fn is_shown_worse(&self, lock: usize, delta: f64) -> bool {
         let standing = &self.standings[lock];
@@ -292,7 +292,7 @@ pub fn rank(experiment: &Experiment) -> Option<Ranking> {
     })
 }
 
-/// Which locks have failed a check of their own anywhere, as one that crashes
+/// Returns which locks have failed a check of their own anywhere, as one that crashes
 /// does: they have no rank.
 fn unsound(experiment: &Experiment, question: &Question) -> Vec<bool> {
     let failed = |sample: &Sample| matches!(sample.invalid, Some(Invalid::CheckFailed(_)));

@@ -10,7 +10,7 @@ use crate::pairs::differences;
 use locklab_judge::{Direction, JudgedRegion, Region, judge_regions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the cells of a region have in common.
+/// Names what the cells of a region have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of this number of threads, and whether these are more than the CPUs.
@@ -31,12 +31,12 @@ pub struct JudgedPart {
     pub cells: usize,
     /// The margin for flat in it, as a fraction.
     pub delta: f64,
-    /// What they show together.
+    /// Holds what they show together.
     pub judged: JudgedRegion,
 }
 
 impl Part {
-    /// Whether it has this cell.
+    /// Returns whether it has this cell.
     pub(crate) fn has(self, cell: &Cell) -> bool {
         let on = |axis: &str| cell.key.number(axis);
         self.has_place(on("threads"), on("non_critical"), cell.oversubscribed)

@@ -17,16 +17,16 @@ use locklab_judge::{Interim, Settings, Side, coin, fork_seed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How an experiment ended.
+/// Describes how an experiment ended.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Pairs that were run again because the machine disturbed them.
     pub repeated: u32,
-    /// Why it is not complete, if so.
+    /// Says why it is not complete, if so.
     pub stopped: Option<Stop>,
 }
 
-/// Why an experiment is not complete.
+/// Says why an experiment is not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// SIGINT or SIGTERM.
@@ -91,12 +91,12 @@ struct Standing {
     spent: Duration,
 }
 
-/// How many pairs an open cell has for one of a cell that is decided and still
+/// Counts how many pairs an open cell has for one of a cell that is decided and still
 /// wide.
 const OPEN_FIRST: f64 = 4.0;
 
 impl Standing {
-    /// That of a cell with the pairs of an interrupted session.
+    /// Returns that of a cell with the pairs of an interrupted session.
     fn of(cell: &Cell, instrument: &dyn Instrument, budget: u32) -> Self {
         let mut then = Cell {
             pairs: Vec::new(),
@@ -560,9 +560,8 @@ fn first(pairs: &[Pair], count: u32) -> Vec<Pair> {
     pairs[..end.unwrap_or(pairs.len())].to_vec()
 }
 
-/// Whether there are all the requested pairs. Pairs that failed count: they are
-/// not repeated until they succeed. A subject that failed its own check is not
-/// run again.
+/// Returns whether there are all the requested pairs. Pairs that failed count: they are
+/// not repeated until they succeed. A subject that failed its own check is not run again.
 fn enough(pairs: &[Pair], asked: u32) -> bool {
     let lost = |pair: &Pair| matches!(pair.invalid(), Some(Invalid::CheckFailed(_)));
     pairs.iter().any(lost) || usable(pairs) >= asked

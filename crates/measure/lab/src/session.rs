@@ -25,13 +25,13 @@ pub struct Session<'a> {
     pub store: Store,
     /// The command line, for the report.
     pub command: String,
-    /// Whether to continue the same experiment if it was interrupted.
+    /// Says whether to continue the same experiment if it was interrupted.
     pub resume: bool,
     /// The time after which no pair is started.
     pub deadline: Option<Instant>,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
-    /// Whether the bar and notes are suppressed.
+    /// Says whether the bar and notes are suppressed.
     pub quiet: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Measured {
     pub experiment: Experiment,
     /// Its entry in the store: its number, when it was begun.
     pub listed: Listed,
-    /// Whether all was measured, or why it stopped.
+    /// Says whether all was measured, or why it stopped.
     pub outcome: Outcome,
     /// The error of the store, if it failed: samples from then on
     /// are not in it.
@@ -171,7 +171,7 @@ fn begin(
     Ok(id)
 }
 
-/// Why an experiment is not complete, and how much of it is missing.
+/// Returns why an experiment is not complete, and how much of it is missing.
 fn missing(stop: &Stop, experiment: &Experiment) -> String {
     let why = match stop {
         Stop::Interrupted => "interrupted by a signal",

@@ -20,7 +20,7 @@ use locklab_judge::{BadSetting, Comparison, Family, FaultKind, Settings, Verdict
 pub struct Verdicts {
     /// The settings, decided before the run.
     pub settings: Settings,
-    /// Where the CPUs were, and whether that matters.
+    /// Says where the CPUs were, and whether that matters.
     pub places: Places,
     /// Judged cells, in the order of the experiment's. One whose ratio depends on
     /// the placement of the CPUs, with enough pairs in each of two placements, is

@@ -110,8 +110,8 @@ fn junit_is_valid_for_jenkins_ant_and_azure() {
     }
 }
 
-/// What GitHub says of the files that it takes ("SARIF support for code scanning"):
-/// nothing where it takes this one.
+/// Returns what GitHub says of the files that it takes ("SARIF support for code
+/// scanning"): nothing where it takes this one.
 fn refused_by_github(sarif: &Value) -> Vec<String> {
     let mut list = Vec::new();
     let mut must = |holds: bool, what: String| {

@@ -64,7 +64,8 @@ fn read(text: &str) -> Experiment {
     }
 }
 
-/// What is found in a run: verdicts of each number of threads, regions, placements.
+/// Returns what is found in a run: verdicts of each number of threads, regions,
+/// placements.
 fn found(experiment: &Experiment) -> String {
     let verdicts = judge(experiment).unwrap();
     let mut text = String::new();

@@ -197,8 +197,8 @@ fn json_of_programs_has_the_documented_fields() {
     assert!(stopped.contains("apt-get"));
 }
 
-/// What is written is what the schema says, for every kind; and the schema
-/// says enough to refuse what is not.
+/// Returns what is written is what the schema says, for every kind; and the schema says
+/// enough to refuse what is not.
 #[test]
 fn json_is_held_to_its_schema() {
     let validator = jsonschema::validator_for(&schema()).unwrap();

@@ -35,7 +35,7 @@ fn the_coin_says_who_goes_first_and_each_cell_has_its_own() {
     assert_ne!(orders(&cells[0]), orders(&cells[1]));
 }
 
-/// What a pair records is the order in which its runs were made.
+/// Returns what a pair records is the order in which its runs were made.
 #[test]
 fn the_recorded_order_is_the_order_of_running() {
     let mut cells = cells(1);
@@ -60,7 +60,7 @@ fn both_sides_of_a_pair_have_one_seed_and_no_two_pairs_the_same() {
     assert_eq!(seeds.len(), 16);
 }
 
-/// Which runs the machine disturbs.
+/// Returns which runs the machine disturbs.
 fn disturbed(runs: impl IntoIterator<Item = usize>) -> HashMap<usize, Invalid> {
     let one = |run| (run, Invalid::Disturbed("the machine slept".into()));
     runs.into_iter().map(one).collect()
@@ -462,7 +462,7 @@ fn a_shared_run_measures_a_pair_of_every_cell_and_one_coin_decides() {
     }
 }
 
-/// What a boot measured before it broke off is stored, and its pairs are run
+/// Returns what a boot measured before it broke off is stored, and its pairs are run
 /// again under a new number and with a coin of their own.
 #[test]
 fn a_shared_run_that_breaks_off_loses_no_sample() {

@@ -114,7 +114,7 @@ fn experiment(aa: bool) -> Experiment {
     })
 }
 
-/// What a command does with any instrument.
+/// Returns what a command does with any instrument.
 fn run(store: &Path, resume: bool, experiment: Experiment, dice: &mut Dice) -> Measured {
     let session = Session {
         store: Store::open(store).unwrap(),

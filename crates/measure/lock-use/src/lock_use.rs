@@ -21,7 +21,7 @@ pub struct Used {
     pub locks: u64,
     /// Holds what was counted.
     pub counts: Counts,
-    /// Where the time of its waits went, if that is known.
+    /// Says where the time of its waits went, if that is known.
     pub spent: Option<Spent>,
 }
 

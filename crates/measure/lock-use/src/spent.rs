@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Where the time of waits went, in nanoseconds: each says another thing that would help.
+/// Describes where the time of waits went, in nanoseconds: each says another thing that
+/// would help.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     /// The holder worked that had the lock when the wait began.

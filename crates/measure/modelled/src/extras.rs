@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Holds what is shown besides.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// Which of the model's assumptions a ratio depends on.
+    /// Says which of the model's assumptions a ratio depends on.
     pub band: bool,
     /// The file for a trace of a short run of the experiment's lock.
     pub trace: Option<PathBuf>,

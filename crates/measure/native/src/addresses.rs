@@ -21,7 +21,7 @@ const SETS: u32 = 13;
 /// The bytes over which lock and shared section are spread: many lines in
 /// several pages.
 const SPREAD: usize = 64 * 1024;
-/// The same for the data of one worker.
+/// Holds the same for the data of one worker.
 const SPREAD_OF_ONE: usize = 4096;
 
 /// One set of addresses.
@@ -30,7 +30,7 @@ pub(crate) struct Addresses {
     contexts: Vec<Vec<NonNull<u8>>>,
     /// The locks as each worker uses them.
     places: Vec<Vec<Place>>,
-    /// What each worker alone touches.
+    /// Holds what each worker alone touches.
     privates: Vec<NonNull<Section>>,
 }
 
@@ -55,7 +55,7 @@ impl Addresses {
 /// The sizes of what a set of addresses holds.
 pub(crate) struct Sizes {
     lock: Layout,
-    /// Where in it a head begins that lies beside the lock.
+    /// Says where in it a head begins that lies beside the lock.
     beside: usize,
     context: Layout,
     locks: usize,

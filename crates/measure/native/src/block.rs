@@ -45,7 +45,7 @@ pub(crate) struct Control {
     pairs: AtomicU32,
     /// The lock that is built, by its number.
     side: AtomicU32,
-    /// Whether a lock's code has crashed: the word of a
+    /// Says whether a lock's code has crashed: the word of a
     /// [`Watch`](crate::crash::Watch).
     pub(crate) crashed: AtomicU32,
     /// Start of the block, in ns.
@@ -56,7 +56,7 @@ pub(crate) struct Control {
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct WorkerRecord {
-    /// What it did in the slice.
+    /// Holds what it did in the slice.
     pub(crate) tally: Tally,
     /// The resources that the machine gave it.
     pub(crate) usage: Usage,

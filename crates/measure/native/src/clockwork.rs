@@ -64,7 +64,7 @@ impl Clockwork {
         }
     }
 
-    /// Whether workers are to leave.
+    /// Returns whether workers are to leave.
     pub(crate) fn is_over(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == phase::LEAVE
     }

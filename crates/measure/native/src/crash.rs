@@ -18,8 +18,8 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a crash is waited for whose handler has begun, and a thread that is
-/// to be parked.
+/// Sets how long a crash is waited for whose handler has begun, and a thread that is to
+/// be parked.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The word of the block under way, by which one crash of a block is told;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// may crash here works between those.
 static CLAIM: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 
-/// What was handed over about the block under way.
+/// Holds what was handed over about the block under way.
 static HANDED: Mutex<Option<String>> = Mutex::new(None);
 
 /// Number of threads that have been parked, ever.
@@ -83,7 +83,7 @@ impl<'a> Watch<'a> {
         Self(word)
     }
 
-    /// What the crash of this block was, if there was one.
+    /// Returns what the crash of this block was, if there was one.
     pub(crate) fn crash(&self) -> Option<String> {
         if self.0.load(Ordering::Relaxed) == 0 {
             return None;

@@ -25,7 +25,7 @@ pub(crate) enum Disturbance {
     /// A worker lost more than [`SHARE`] of its time to other programs (there
     /// were involuntary context switches).
     Preempted,
-    /// The same, and nothing else ran: the hypervisor or interrupts took it.
+    /// Means the same, and nothing else ran: the hypervisor or interrupts took it.
     Stolen,
 }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// The most pairs of CPUs that are measured.
 const MOST_PAIRS: usize = 64;
-/// How often each is measured, at different times.
+/// Sets how often each is measured, at different times.
 const PASSES: usize = 3;
 /// Locks whose rates here are compared with those on the modelled machine.
 pub const LOCKS: [&str; 5] = ["ticket", "mcs", "clh", "qspinlock", "ttas"];

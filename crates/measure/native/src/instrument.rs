@@ -87,7 +87,7 @@ impl Native {
         self.instrument_of(codes, plan, design, interrupt)
     }
 
-    /// The same for locks that have no name.
+    /// Returns the same for locks that have no name.
     ///
     /// # Errors
     /// The same errors as [`Native::instrument`].

@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 /// The function that runs one slice; see [`crate::slice::work`].
 pub(crate) type Loop = unsafe fn(&Slice<'_>);
 
-/// What the turns of a worker are.
+/// Names what the turns of a worker are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnKind {
     /// Each turn has the same lengths.
@@ -45,7 +45,7 @@ pub struct LockCode {
     drop_context: unsafe fn(NonNull<u8>),
     loops: [Loop; LAYOUTS],
     timed: Loop,
-    /// The same of turns that are drawn.
+    /// Holds the same of turns that are drawn.
     drawn: [Loop; LAYOUTS],
     drawn_timed: Loop,
     /// The loop of a recorded program; its turns are too long for layouts to

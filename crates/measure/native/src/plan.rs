@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The plan of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What was asked for, with every default decided.
+    /// Holds what was asked for, with every default decided.
     pub spec: Spec,
     /// CPUs to pin to, best first.
     pub cpus: Vec<usize>,
@@ -86,7 +86,7 @@ pub struct PlannedCell {
     pub hog_units: u64,
     /// Units of its non-critical section.
     pub non_critical_units: u64,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     pub oversubscribed: bool,
     /// Duration of one turn of every thread, in ns.
     pub round: f64,
@@ -321,7 +321,7 @@ fn cpus(spec: &Spec, topology: &Topology) -> Result<Vec<usize>, Error> {
 }
 
 impl Spec {
-    /// Whether a lock can do what is asked.
+    /// Returns whether a lock can do what is asked.
     ///
     /// # Errors
     /// A sentence that says why it cannot, and what could.
@@ -330,7 +330,7 @@ impl Spec {
     }
 }
 
-/// Whether what a turn does makes sense.
+/// Returns whether what a turn does makes sense.
 fn check_mix(spec: &Spec) -> Result<(), Error> {
     spec.cells.check()?;
     if let Some(many) = spec

@@ -41,8 +41,8 @@ pub struct RankedSlices {
     design: Design,
     /// One for each point of the plan.
     points: Vec<AtPoint>,
-    /// What was wrong with the code of each lock, if something was: it is
-    /// measured nowhere any more.
+    /// Holds what was wrong with the code of each lock, if something was: it is measured
+    /// nowhere any more.
     faults: Vec<Option<String>>,
     /// The end of the requested time, from the first calibration on.
     end: Option<Instant>,

@@ -20,7 +20,7 @@ pub struct Replay {
     program: Program,
     /// The file that it is from.
     file: String,
-    /// What a piece of work takes here beside its steps, in nanoseconds.
+    /// Holds what a piece of work takes here beside its steps, in nanoseconds.
     act_ns: f64,
     /// By how much later than it has asked a thread wakes up here, in nanoseconds.
     late_ns: u64,
@@ -49,8 +49,8 @@ impl Replay {
         })
     }
 
-    /// The same, where a piece of work takes so long beside its steps, and a sleep so much
-    /// longer than it should.
+    /// Returns the same, where a piece of work takes so long beside its steps, and a sleep
+    /// so much longer than it should.
     pub(crate) fn on_machine(self, act_ns: f64, late_ns: u64) -> Self {
         Self {
             act_ns,
@@ -75,7 +75,7 @@ impl Replay {
         self.program.locks.len()
     }
 
-    /// Whether the lock with the most waiting has readers.
+    /// Returns whether the lock with the most waiting has readers.
     pub(crate) fn hottest_is_shared(&self) -> bool {
         self.program.locks.first().is_some_and(|lock| lock.shared)
     }
@@ -100,7 +100,7 @@ impl Replay {
         }
     }
 
-    /// Which thread each of so many workers is.
+    /// Returns which thread each of so many workers is.
     fn cast(&self, workers: usize, seed: u64) -> Vec<Role> {
         let all = self.program.threads.len();
         let roles = self.program.scaling_threads();
@@ -154,7 +154,7 @@ impl Replay {
         self.program.threads.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// What is replayed, for the head of a report.
+    /// Returns what is replayed, for the head of a report.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         let recorded = &self.program.recorded;
         vec![
@@ -207,8 +207,8 @@ impl Replay {
     }
 }
 
-/// What a piece of work takes beside its steps: to find out what the next action is, and
-/// how long it lasts, both of which no processor foresees.
+/// Returns what a piece of work takes beside its steps: to find out what the next action
+/// is, and how long it lasts, both of which no processor foresees.
 pub(crate) fn act_ns(step_ns: f64) -> f64 {
     const PIECES: u64 = 4096;
     const ROUNDS: usize = 20;

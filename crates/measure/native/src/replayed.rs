@@ -85,7 +85,7 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
         }
     }
 
-    /// What needs no lock.
+    /// Returns what needs no lock.
     #[inline(always)]
     fn alone(&self, action: Action) {
         match action {

@@ -13,11 +13,11 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What a worker replays, with whom.
+/// Describes what a worker replays, with whom.
 #[derive(Clone, Copy)]
 pub(crate) struct Replayer<'a> {
     pub(crate) script: &'a Script,
-    /// Where it begins.
+    /// Says where it begins.
     pub(crate) entry: Entry,
     pub(crate) clockwork: &'a Clockwork,
     pub(crate) channels: &'a [Channel],
@@ -58,9 +58,9 @@ impl Channel {
     }
 }
 
-/// How long a worker waits or sleeps between two looks at the clock.
+/// Sets how long a worker waits or sleeps between two looks at the clock.
 const LOOK: Duration = Duration::from_micros(500);
-/// How much it computes between them.
+/// Sets how much it computes between them.
 const STEPS: u64 = 20_000;
 
 /// Lets this thread sleep for as long as it asks, and not for up to 50 µs longer, which
@@ -91,7 +91,7 @@ pub(crate) fn late_ns() -> u64 {
 }
 
 impl Replayer<'_> {
-    /// Whether the slice is over, after a look at the clock.
+    /// Returns whether the slice is over, after a look at the clock.
     fn over(&self) -> bool {
         self.clockwork.advance(clock::now());
         self.clockwork.is_over()

@@ -37,13 +37,13 @@ pub(crate) struct Request {
     pub(crate) threads: usize,
     /// The CPUs to pin them to, round robin.
     pub(crate) cpus: Vec<usize>,
-    /// What each worker does in its critical section.
+    /// Holds what each worker does in its critical section.
     pub(crate) critical: Vec<Critical>,
     /// Units of work between two critical sections.
     pub(crate) non_critical: u64,
     /// Number of locks that are used at once.
     pub(crate) locks: u32,
-    /// What a turn does beyond its lengths.
+    /// Holds what a turn does beyond its lengths.
     pub(crate) mix: Mix,
     /// The program that is replayed, with what a unit takes in ns.
     pub(crate) replay: Option<(Arc<Replay>, f64)>,
@@ -55,11 +55,11 @@ pub(crate) struct Request {
     pub(crate) slices: Vec<SliceLength>,
     /// Windows of the longest slice.
     pub(crate) windows: Windows,
-    /// Whether acquisitions are timed.
+    /// Says whether acquisitions are timed.
     pub(crate) latency: bool,
     /// Cost of one clock read, in ns.
     pub(crate) clock_cost: f64,
-    /// How long the block takes, in ns.
+    /// Says how long the block takes, in ns.
     pub(crate) time: u64,
     /// The fewest undisturbed slices of each lock and kind; to get them it continues for
     /// up to [`LONGER`] times its time.
@@ -77,7 +77,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Whether there are more workers than CPUs.
+    /// Returns whether there are more workers than CPUs.
     pub(crate) fn oversubscribed(&self) -> bool {
         self.threads > self.cpus.len()
     }
@@ -92,8 +92,8 @@ impl Request {
         turns(&self.mix, self.locks, self.non_critical, seed)
     }
 
-    /// How many histograms of latencies each lock has: two where some turns read and
-    /// some write.
+    /// Returns how many histograms of latencies each lock has: two where some turns read
+    /// and some write.
     pub(crate) fn histograms(&self) -> usize {
         if self.replay.is_none() && self.mix.has_both() {
             Use::BOTH.len()
@@ -168,15 +168,14 @@ impl Request {
         }
     }
 
-    /// Whether the acquisitions of pair `pair` are timed. Such pairs are in
-    /// between those that give the rates, so that the clock costs the rates
-    /// nothing.
+    /// Returns whether the acquisitions of pair `pair` are timed. Such pairs are in
+    /// between those that give the rates, so that the clock costs the rates nothing.
     pub(crate) fn is_timed(&self, pair: usize) -> bool {
         self.latency && pair % 2 == 1
     }
 
-    /// Whether a block is over that has made `run` pairs in `spent` ns, of
-    /// which `undisturbed` count, at time `now`.
+    /// Returns whether a block is over that has made `run` pairs in `spent` ns, of which
+    /// `undisturbed` count, at time `now`.
     pub(crate) fn is_over(&self, run: u32, undisturbed: u32, spent: u64, now: u64) -> bool {
         let another = spent + spent / u64::from(run.max(1)) / 2;
         let enough = undisturbed >= self.all_least() || now >= self.latest;
@@ -210,8 +209,8 @@ impl Request {
         if self.latency { pair / 2 } else { pair }
     }
 
-    /// Where in a recorded program pair `pair` begins, by number: all places equally
-    /// often, neighbours far apart, and in each block from another one on.
+    /// Returns where in a recorded program pair `pair` begins, by number: all places
+    /// equally often, neighbours far apart, and in each block from another one on.
     pub(crate) fn entry_of(&self, pair: usize) -> usize {
         const STRIDE: usize = 13;
         let first = fork_seed(self.seed, ENTRY) as usize % ENTRIES;

@@ -37,7 +37,7 @@ pub struct Resolution {
     pub seconds: f64,
     /// One thread, and as many as there are CPUs.
     pub rows: Vec<Row>,
-    /// How often a minute the CPUs were at another distance than just before; a
+    /// Says how often a minute the CPUs were at another distance than just before; a
     /// lower bound, because they may have been moved and back between two looks.
     pub moves_per_minute: f64,
     /// The share of pairs of slices that other programs or the hypervisor
@@ -141,9 +141,9 @@ fn of(machine: Machine, time: Duration, cells: &[Cell], blocks: &[u64]) -> Resol
     }
 }
 
-/// How often the host moved the CPUs while these cells were measured: the mean
-/// over the cells of several threads, whose blocks are spread over the whole time,
-/// of the changes from one round trip to the next.
+/// Returns how often the host moved the CPUs while these cells were measured: the mean
+/// over the cells of several threads, whose blocks are spread over the whole time, of the
+/// changes from one round trip to the next.
 fn moves(cells: &[Cell]) -> f64 {
     let trips: Vec<Vec<f64>> = cells
         .iter()
@@ -307,7 +307,7 @@ impl Prediction {
     }
 }
 
-/// What became of the prediction of an experiment, if it had one.
+/// Returns what became of the prediction of an experiment, if it had one.
 #[must_use]
 pub fn outcome(experiment: &Experiment, verdicts: &Verdicts) -> Option<String> {
     let noted = experiment.spec.get(Prediction::FIELD)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The most links that are measured, so that the measurement stays short.
 const MOST_LINKS: usize = 8;
 
-/// How the ball is passed.
+/// Says how the ball is passed.
 #[derive(Clone, Copy)]
 enum By {
     /// Whoever waits reads, and stores when it is there: a read of a line that the other
@@ -41,7 +41,7 @@ impl By {
     }
 }
 
-/// How often two CPUs are tried before they count as not to be measured.
+/// Sets how often two CPUs are tried before they count as not to be measured.
 const TRIES: usize = 8;
 
 /// Times round trips between two CPUs and returns the lower quartile of short
@@ -53,16 +53,17 @@ pub fn measure(a: usize, b: usize) -> Option<f64> {
     (0..TRIES).find_map(|_| try_measure(a, b, By::Store))
 }
 
-/// The same by alternating compare-and-swaps: twice what one transfer of a line takes,
-/// as published tables of machines have it. Where CPUs are far apart the round trip of
-/// [`measure`] is longer than this, for a line that both have read is fetched and then
-/// owned.
+/// Returns the same by alternating compare-and-swaps: twice what one transfer of a line
+/// takes, as published tables of machines have it. Where CPUs are far apart the round
+/// trip of [`measure`] is longer than this, for a line that both have read is fetched and
+/// then owned.
 #[must_use]
 pub fn alternating(a: usize, b: usize) -> Option<f64> {
     (0..TRIES).find_map(|_| try_measure(a, b, By::Swap))
 }
 
-/// The same between the first two CPUs that this process may use; `None` if there is one.
+/// Returns the same between the first two CPUs that this process may use; `None` if there
+/// is one.
 #[must_use]
 pub fn here() -> Option<f64> {
     match topology::Topology::read().order[..] {

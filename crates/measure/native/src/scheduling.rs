@@ -9,7 +9,7 @@ use locklab_locks::NativePlatform;
 use locklab_locks::platform::Platform;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How often each is measured.
+/// Sets how often each is measured.
 const ROUNDS: u32 = 500;
 /// For how long the waker lets the sleeper sleep, at least and at most, ns. How long a
 /// wake-up takes depends on it, because an idle CPU sleeps deeper with time; waits for
@@ -27,7 +27,8 @@ pub struct Scheduling {
     pub wake_call: f64,
     /// From the end of that call until the woken thread runs.
     pub wake: f64,
-    /// How many times as long the slowest tenth of these takes as the quickest tenth.
+    /// Says how many times as long the slowest tenth of these takes as the quickest
+    /// tenth.
     pub wake_spread: f64,
 }
 

@@ -5,7 +5,7 @@
 //! time: so each slice begins at another moment of it, which both sides of a pair and all
 //! workers share. It must never begin where a thread holds a lock.
 
-/// What a worker does next.
+/// Names what a worker does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// It computes so many steps.
@@ -34,16 +34,16 @@ pub(crate) struct Script {
 /// In how many moments of the program a slice may begin.
 pub(crate) const ENTRIES: usize = 32;
 
-/// Where a worker begins.
+/// Describes where a worker begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// What is left of the action in which it is.
+    /// Holds what is left of the action in which it is.
     pub(crate) rest: Action,
-    /// How many actions are before what follows.
+    /// Counts how many actions are before what follows.
     pub(crate) done: usize,
 }
 
-/// That of the moment at which a worker has done a share of all that it does.
+/// Returns that of the moment at which a worker has done a share of all that it does.
 fn entry(actions: &[Action], step_ns: f64, share: f64) -> Entry {
     // Each action takes some time, so that those of a thread without work have moments, too.
     let takes = |action: &Action| match *action {
@@ -87,7 +87,7 @@ fn entry(actions: &[Action], step_ns: f64, share: f64) -> Entry {
 }
 
 impl Script {
-    /// That of a worker which does this, where a step takes `step_ns`.
+    /// Returns that of a worker which does this, where a step takes `step_ns`.
     pub(crate) fn new(actions: Vec<Action>, step_ns: f64) -> Self {
         let share = |number| number as f64 / ENTRIES as f64;
         let entry = |number| entry(&actions, step_ns, share(number));
@@ -100,7 +100,7 @@ impl Script {
     }
 }
 
-/// How many posts a channel has at each of these moments that nobody has taken.
+/// Returns how many posts a channel has at each of these moments that nobody has taken.
 pub(crate) fn posts(scripts: &[Script], channel: u32) -> Vec<u32> {
     let of = |number: usize| {
         let before = scripts.iter().flat_map(|script| {

@@ -45,7 +45,7 @@ pub(crate) struct Tally {
 
 /// One worker's part of one slice.
 pub(crate) struct Slice<'a> {
-    /// What the worker does in each turn.
+    /// Holds what the worker does in each turn.
     pub(crate) worker: Worker<'a>,
     /// The phases of the slice.
     pub(crate) clockwork: &'a Clockwork,
@@ -54,7 +54,7 @@ pub(crate) struct Slice<'a> {
     /// The histograms of latencies, if they are measured: one for all, or one for
     /// each use.
     pub(crate) latencies: Option<&'a [RefCell<Histogram<u64>>]>,
-    /// What it has done so far.
+    /// Holds what it has done so far.
     pub(crate) tally: Cell<Tally>,
 }
 

@@ -14,7 +14,7 @@ pub struct Spec {
     pub baseline: String,
     /// Name of the experiment lock.
     pub experiment: String,
-    /// What threads do.
+    /// Holds what threads do.
     #[serde(flatten)]
     pub cells: Cells,
     /// The recorded program that is replayed instead of turns of these lengths.

@@ -19,9 +19,9 @@ pub struct Subject {
     pub info: Info,
     /// Its size in bytes.
     pub bytes: usize,
-    /// Whether an acquisition needs nothing but the lock.
+    /// Says whether an acquisition needs nothing but the lock.
     pub context_free: bool,
-    /// Whether it belongs to another library, for comparison only.
+    /// Says whether it belongs to another library, for comparison only.
     pub peer: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Subject {
 pub const WORLDS: [(char, &str); 3] = [('m', "matrix"), ('s', "matrix --on"), ('r', "run")];
 
 impl Subject {
-    /// Which of [`WORLDS`] it works in: a lock of the catalogue in all, a peer
+    /// Returns which of [`WORLDS`] it works in: a lock of the catalogue in all, a peer
     /// where its own code runs, and where the simulator has its description.
     #[must_use]
     pub fn works_in(&self, simulated: impl Fn(&str) -> bool) -> [bool; 3] {

@@ -20,14 +20,14 @@ pub(crate) struct Place {
     pub(crate) context: NonNull<u8>,
     pub(crate) shared: NonNull<Section>,
     pub(crate) lines: usize,
-    /// What holders of a replayed lock write: in the first of the lines, or beside the
-    /// lock.
+    /// Holds what holders of a replayed lock write: in the first of the lines, or beside
+    /// the lock.
     pub(crate) head: NonNull<Head>,
     /// Units that a replayed section takes longer if another worker had its lock.
     pub(crate) moved: u64,
 }
 
-/// What a worker does its turns with.
+/// Describes what a worker does its turns with.
 pub(crate) struct Worker<'a> {
     /// Its number, from 1.
     pub(crate) me: u64,
@@ -37,26 +37,26 @@ pub(crate) struct Worker<'a> {
     pub(crate) turns: &'a [Turn],
     /// The line that the non-critical units touch.
     pub(crate) private: &'a Section,
-    /// What is done while the lock is held.
+    /// Holds what is done while the lock is held.
     pub(crate) critical: Critical,
     /// For how long it sleeps with the lock, ns; where that is, turns are drawn.
     pub(crate) hold_sleep_ns: u64,
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,
-    /// What it replays instead, if it replays a program.
+    /// Holds what it replays instead, if it replays a program.
     pub(crate) replayer: Option<Replayer<'a>>,
 }
 
-/// What a turn did under its locks.
+/// Describes what a turn did under its locks.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Done {
     /// Increments: one for each lock that it took to write.
     pub(crate) increments: u64,
     /// Of these, those after one of another worker.
     pub(crate) handoffs: u64,
-    /// Whether a call of the kernel failed.
+    /// Says whether a call of the kernel failed.
     pub(crate) failed: bool,
-    /// Whether it read while a writer wrote.
+    /// Says whether it read while a writer wrote.
     pub(crate) torn: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) trait Turns<'a, L> {
     /// As for [`crate::slice::work`].
     unsafe fn new(worker: &Worker<'a>) -> Self;
 
-    /// What the turn takes its locks for.
+    /// Returns what the turn takes its locks for.
     #[inline(always)]
     fn purpose(&self) -> Use {
         Use::Write

@@ -23,7 +23,7 @@ use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What each holder of a lock writes.
+/// Describes what each holder of a lock writes.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Head {
@@ -74,7 +74,7 @@ impl Section {
         self.head.enter(me)
     }
 
-    /// What a writer notes in the other lines that it writes: the turn of the
+    /// Returns what a writer notes in the other lines that it writes: the turn of the
     /// first.
     #[inline(always)]
     pub(crate) fn follow(lines: &[Self]) {

@@ -26,11 +26,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a block may go without a slice: with more workers than CPUs and a
-/// fair lock, each turn costs a time slice of every worker.
+/// Sets how long a block may go without a slice: with more workers than CPUs and a fair
+/// lock, each turn costs a time slice of every worker.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How a block ended.
+/// Says how a block ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// All workers have left.
@@ -47,7 +47,7 @@ pub(crate) enum Ending {
 pub(crate) struct LockFault {
     /// The lock, by its number in the block.
     pub(crate) side: usize,
-    /// What it did, in one sentence.
+    /// Holds what it did, in one sentence.
     pub(crate) why: String,
 }
 
@@ -70,7 +70,7 @@ pub(crate) trait Workers: Send {
 pub(crate) struct OfThisMachine {
     /// Processes that share memory instead of threads.
     pub(crate) processes: bool,
-    /// Whether a CPU quota may stop them.
+    /// Says whether a CPU quota may stop them.
     pub(crate) quota: bool,
     /// Ends a block soon when it is set.
     pub(crate) interrupt: Arc<AtomicBool>,
@@ -115,7 +115,7 @@ fn cpu_of(block: &Block, worker: usize) -> usize {
     block.request.cpus[worker % block.request.cpus.len()]
 }
 
-/// Why waiting ended.
+/// Says why waiting ended.
 #[derive(PartialEq, Eq)]
 enum Waited {
     AllLeft,

@@ -64,7 +64,7 @@ unsafe impl RawLock<Sim> for YieldingTicket {
 /// Places for waiters: as many as the program's own check of its locks has.
 const PLACES: usize = 34;
 
-/// Where one thread waits; the threads' nodes are apart.
+/// Describes where one thread waits; the threads' nodes are apart.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Node {

@@ -81,8 +81,8 @@ pub(crate) fn operations(name: &str) -> Option<u64> {
 /// The prefix of its locks' names.
 const PREFIX: &str = "lockhammer:";
 
-/// Why a lock of the program cannot be simulated, or by which name it is; none if the
-/// program has no lock of this name.
+/// Returns why a lock of the program cannot be simulated, or by which name it is; none if
+/// the program has no lock of this name.
 pub(crate) fn refused(name: &str) -> Option<String> {
     let bare = name.strip_prefix(PREFIX).unwrap_or(name);
     if bare == "jvm_objectmonitor" {

@@ -139,7 +139,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What was before the release of a lock.
+    /// Returns what was before the release of a lock.
     pub(crate) fn before(&self, thread: usize, lock: usize) -> Option<Before> {
         let mut holds = self.running[thread].holds.iter().rev();
         let site = holds.find(|hold| hold.lock == lock)?.site?;
@@ -147,8 +147,8 @@ impl Reading<'_> {
         Some(Before { site, of_other })
     }
 
-    /// What fetching the lock's line took is in the work before a release: readers find it
-    /// elsewhere, and others where a thread asked for the lock meanwhile.
+    /// Returns what fetching the lock's line took is in the work before a release: readers
+    /// find it elsewhere, and others where a thread asked for the lock meanwhile.
     pub(crate) fn fetched_to_release(
         &mut self,
         thread: usize,

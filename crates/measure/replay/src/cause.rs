@@ -1,6 +1,6 @@
 //! What ends a wait for another thread. It must never know who waits.
 
-/// What ends a wait.
+/// Names what ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// A signal of a condition: its image and its address there.

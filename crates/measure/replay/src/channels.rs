@@ -22,7 +22,7 @@ pub(crate) struct Channels {
     numbers: HashMap<Cause, u32>,
     waiting: HashMap<Cause, i64>,
     posts: HashMap<Cause, VecDeque<Post>>,
-    /// How many waits each step ended.
+    /// Counts how many waits each step ended.
     ended: HashMap<(usize, usize), u32>,
 }
 
@@ -31,7 +31,7 @@ impl Channels {
         self.numbers.len()
     }
 
-    /// Whether a thread signals conditions, or waits for them, by its steps.
+    /// Returns whether a thread signals conditions, or waits for them, by its steps.
     pub(crate) fn has_conditions(&self, running: &Running) -> bool {
         let conditions = self
             .numbers

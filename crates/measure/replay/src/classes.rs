@@ -18,7 +18,7 @@ const SITES: usize = 3;
 /// The least likeness, by those sites, of classes of two recordings.
 const LIKE: f64 = 0.5;
 
-/// What tells the class of a thread.
+/// Describes what tells the class of a thread.
 pub(crate) struct Trait {
     /// Acquisitions by site.
     pub(crate) sites: BTreeMap<usize, u64>,
@@ -93,7 +93,7 @@ pub(crate) fn classes(
     (class_of, classes)
 }
 
-/// How many threads each class has if those that scale have `threads` in all: in
+/// Returns how many threads each class has if those that scale have `threads` in all: in
 /// proportion, the largest remainders rounded up.
 fn sizes(classes: &[Class], threads: usize) -> Vec<usize> {
     let scaling = |class: &Class| if class.scales { class.threads } else { 0 };
@@ -174,13 +174,14 @@ impl Program {
     }
 }
 
-/// Where a class acquires most, with the part of each place.
+/// Returns where a class acquires most, with the part of each place.
 fn places(program: &Program, class: &Class) -> Vec<(Place, f64)> {
     let place = |(site, part): &(Site, f64)| (place(program, site), *part);
     class.sites.iter().map(place).collect()
 }
 
-/// How alike two classes are, by the places that describe them: 1 if they are equal.
+/// Returns how alike two classes are, by the places that describe them: 1 if they are
+/// equal.
 fn likeness(one: &[(Place, f64)], two: &[(Place, f64)]) -> f64 {
     let all = |of: &[(Place, f64)]| of.iter().map(|(_, part)| part).sum::<f64>().max(1e-9);
     let common = one.iter().filter_map(|(place, part)| {

@@ -99,11 +99,11 @@ fn look_beyond<'a>(
     }
 }
 
-/// What the operations say that the recorder timed, in ticks.
+/// Describes what the operations say that the recorder timed, in ticks.
 struct Timed {
-    /// What the recorder takes of an operation.
+    /// Holds what the recorder takes of an operation.
     recorder: u64,
-    /// What an acquisition takes that does not wait, and what such a release.
+    /// Holds what an acquisition takes that does not wait, and what such a release.
     free: [u64; 2],
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a recording describes no program that can be run again.
+/// Says why a recording describes no program that can be run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It has no thread.

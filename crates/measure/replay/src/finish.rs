@@ -179,11 +179,11 @@ impl Reading<'_> {
     }
 }
 
-/// What is known when moves are in no step.
+/// Describes what is known when moves are in no step.
 struct Moves {
-    /// How often and for how many ticks locks were held, by lock and site.
+    /// Says how often and for how many ticks locks were held, by lock and site.
     lengths: BTreeMap<(usize, usize), (u64, u64)>,
-    /// What fetching a lock took that another thread had.
+    /// Holds what fetching a lock took that another thread had.
     fetch_ns: Option<f64>,
 }
 

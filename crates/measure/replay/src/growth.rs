@@ -20,7 +20,7 @@ const STEEPEST: f64 = 1.0;
 /// the offsets of its calls.
 pub(crate) type Place = Vec<(Vec<u8>, u64)>;
 
-/// Why two recordings do not say how holds grow.
+/// Says why two recordings do not say how holds grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoGrowth {
     /// As many threads ran at a time in the one as in the other.
@@ -44,21 +44,21 @@ impl std::fmt::Display for NoGrowth {
     }
 }
 
-/// How holds grow.
+/// Describes how holds grow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
     /// Threads that ran at a time in the recording of few, and in that of many.
     pub running: [usize; 2],
-    /// How many times as long holds are in that of many: the mean of all places.
+    /// Says how many times as long holds are in that of many: the mean of all places.
     pub times: f64,
     /// The part of the sections in the recording of many whose place both have.
     pub common: f64,
-    /// How many times as long, by place.
+    /// Says how many times as long, by place.
     of_places: BTreeMap<Place, f64>,
 }
 
 impl Growth {
-    /// What two recordings of a program say, the first of few threads.
+    /// Returns what two recordings of a program say, the first of few threads.
     ///
     /// # Errors
     /// Why they say nothing.
@@ -102,7 +102,7 @@ impl Growth {
         (times.ln() / (many / few).ln()).clamp(0.0, STEEPEST)
     }
 
-    /// The same of all places together.
+    /// Returns the same of all places together.
     #[must_use]
     pub fn overall(&self) -> f64 {
         self.power(self.times)
@@ -130,7 +130,7 @@ impl Growth {
 }
 
 impl Program {
-    /// How many of its threads can have run at a time.
+    /// Returns how many of its threads can have run at a time.
     #[must_use]
     pub fn running(&self) -> usize {
         let threads = self.threads.len();

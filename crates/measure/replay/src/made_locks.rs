@@ -41,7 +41,7 @@ struct Section {
     signalled: bool,
 }
 
-/// What a section does to the lock.
+/// Names what a section does to the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deed {
     Takes,
@@ -171,7 +171,8 @@ fn sections(records: &Records<'_>, pair: Pair) -> Vec<Section> {
     all
 }
 
-/// What each section of each thread does to the lock; none if the pair is no lock.
+/// Returns what each section of each thread does to the lock; none if the pair is no
+/// lock.
 fn deeds(sections: &[Vec<Section>]) -> Option<Vec<Vec<Option<Deed>>>> {
     let (mut others, mut holds, mut waits, mut threads) = (0, Vec::new(), 0, 0);
     let all = sections

@@ -22,12 +22,13 @@ pub(crate) struct Section {
     pub(crate) step: usize,
     pub(crate) lock: usize,
     pub(crate) site: usize,
-    /// Whether another thread had the lock before.
+    /// Says whether another thread had the lock before.
     pub(crate) after_other: bool,
-    /// Whether it slept before it had the lock: what that costs is no data that moved.
+    /// Says whether it slept before it had the lock: what that costs is no data that
+    /// moved.
     pub(crate) slept: bool,
-    /// Whether another thread asked for the lock meanwhile: the section ends with fetching
-    /// its line.
+    /// Says whether another thread asked for the lock meanwhile: the section ends with
+    /// fetching its line.
     pub(crate) asked: bool,
     pub(crate) ticks: u64,
 }
@@ -40,19 +41,19 @@ pub(crate) struct Fetch {
     /// Its thread, and the step that computes before it.
     pub(crate) thread: usize,
     pub(crate) step: usize,
-    /// Whether another thread's operation on the lock was the last before.
+    /// Says whether another thread's operation on the lock was the last before.
     pub(crate) of_other: bool,
-    /// Whether it took no time of its own: only such are compared.
+    /// Says whether it took no time of its own: only such are compared.
     pub(crate) at_once: bool,
-    /// What seems to be computed before it, in nanoseconds.
+    /// Holds what seems to be computed before it, in nanoseconds.
     pub(crate) before_ns: u64,
 }
 
-/// Where in the program a lock is acquired or released.
+/// Describes where in the program a lock is acquired or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) lock: usize,
-    /// Where it is, or was, acquired.
+    /// Says where it is, or was, acquired.
     pub(crate) site: usize,
     pub(crate) releases: bool,
 }
@@ -125,8 +126,8 @@ pub(crate) fn moved(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
     sums.into_iter().map(mean).collect()
 }
 
-/// How often, and for how many ticks, each lock was held from each place, without what
-/// moving its data took.
+/// Returns how often, and for how many ticks, each lock was held from each place, without
+/// what moving its data took.
 pub(crate) fn lengths(
     sections: &[Section],
     moved: &[Option<u64>],

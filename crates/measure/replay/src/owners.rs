@@ -23,21 +23,22 @@ pub(crate) struct Use {
     touched: Option<usize>,
 }
 
-/// What is known of a request when it is made.
+/// Describes what is known of a request when it is made.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    /// Whether another thread held the lock or waited for it, and this one is to wait.
+    /// Says whether another thread held the lock or waited for it, and this one is to
+    /// wait.
     pub(crate) contended: bool,
     /// The thread that had the line of the lock before.
     pub(crate) touched: Option<usize>,
 }
 
-/// What is known of an acquisition when it succeeds.
+/// Describes what is known of an acquisition when it succeeds.
 #[derive(Clone, Copy)]
 pub(crate) struct Had {
-    /// Whether another thread came later, and first.
+    /// Says whether another thread came later, and first.
     pub(crate) overtaken: bool,
-    /// Whether the thread held it alone already.
+    /// Says whether the thread held it alone already.
     pub(crate) again: bool,
     /// The thread that held it alone before, of an acquisition alone.
     pub(crate) last: Option<usize>,

@@ -4,7 +4,7 @@
 use crate::timeline::Moment;
 use locklab_trace::Module;
 
-/// What a thread does next.
+/// Names what a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// It computes for so many nanoseconds.
@@ -14,7 +14,7 @@ pub enum Step {
     Acquire {
         /// Its place in [`Program::locks`].
         lock: u32,
-        /// Whether other readers may hold it too.
+        /// Says whether other readers may hold it too.
         shared: bool,
     },
     /// It releases a lock that it holds.
@@ -31,7 +31,7 @@ pub enum Step {
     Post {
         /// The number of the semaphore, which is 0 at first.
         channel: u32,
-        /// How many waits this ends.
+        /// Counts how many waits this ends.
         times: u32,
     },
     /// It waits for so many nanoseconds, without a CPU: for a deadline, or for
@@ -46,7 +46,7 @@ pub struct Lock {
     pub image: u64,
     /// Its address in that image.
     pub address: u64,
-    /// Whether some acquisitions are shared.
+    /// Says whether some acquisitions are shared.
     pub shared: bool,
     /// Acquisitions in the window.
     pub acquired: u64,
@@ -54,7 +54,7 @@ pub struct Lock {
     pub contended: u64,
     /// For how long, in nanoseconds.
     pub waited_ns: f64,
-    /// How long it was held.
+    /// Says how long it was held.
     pub held_ns: f64,
     /// By how much its sections are longer if another thread had it before, because
     /// what it protects has to move: in no step. `None` if the recording does not say,
@@ -68,11 +68,11 @@ pub struct Lock {
 pub struct Held {
     /// Its place in [`Program::locks`]; `None` of a lock that is not among them.
     pub lock: Option<u32>,
-    /// Where it was acquired.
+    /// Says where it was acquired.
     pub site: Site,
-    /// How many were recorded.
+    /// Counts how many were recorded.
     pub count: u64,
-    /// How long they took, without what moving their data took; the longest and the
+    /// Says how long they took, without what moving their data took; the longest and the
     /// shortest quarter do not count.
     pub mean_ns: f64,
 }
@@ -93,31 +93,31 @@ pub struct Thread {
     pub number: u64,
     /// Its place in [`Program::classes`].
     pub class: usize,
-    /// What it does, again and again. It holds nothing before the first step
-    /// and after the last.
+    /// Holds what it does, again and again. It holds nothing before the first step and
+    /// after the last.
     pub steps: Vec<Step>,
-    /// What its steps compute, in nanoseconds.
+    /// Holds what its steps compute, in nanoseconds.
     pub work_ns: f64,
 }
 
 /// Threads that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// How many were recorded.
+    /// Counts how many were recorded.
     pub threads: usize,
-    /// Whether there are more of them when there are more threads; otherwise
-    /// they have a role of which there is one.
+    /// Says whether there are more of them when there are more threads; otherwise they
+    /// have a role of which there is one.
     pub scales: bool,
     /// Acquisitions of each a second.
     pub acquisitions_per_s: f64,
     /// The part of its time in which it computed.
     pub work: f64,
-    /// Where most of its acquisitions are from, with their part of all, the most
+    /// Says where most of its acquisitions are from, with their part of all, the most
     /// frequent first.
     pub sites: Vec<(Site, f64)>,
 }
 
-/// What was recorded in the window.
+/// Describes what was recorded in the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// When the window begins, from the start of the recording, in nanoseconds.
@@ -141,25 +141,26 @@ pub struct Recorded {
     /// In which threads were ready and no CPU can have run them. It is in no
     /// step.
     pub preempted_ns: f64,
-    /// How many CPUs other programs had, if the program had to share the machine's with
-    /// them.
+    /// Counts how many CPUs other programs had, if the program had to share the machine's
+    /// with them.
     pub shared_with: Option<f64>,
     /// Acquisitions in the window, of all threads.
     pub acquisitions: u64,
-    /// What the recorder took of an operation.
+    /// Holds what the recorder took of an operation.
     pub recorder_ns: f64,
-    /// What an acquisition took of a lock that was free, without the recorder.
+    /// Holds what an acquisition took of a lock that was free, without the recorder.
     pub free_ns: f64,
-    /// What a call took that woke a thread, in nanoseconds, if there were enough.
+    /// Holds what a call took that woke a thread, in nanoseconds, if there were enough.
     pub wake_call_ns: Option<f64>,
-    /// How long after its end that ran, in nanoseconds, if there were enough.
+    /// Says how long after its end that ran, in nanoseconds, if there were enough.
     pub wake_ns: Option<f64>,
-    /// How many times as long the slowest tenth of these took as the quickest tenth.
+    /// Says how many times as long the slowest tenth of these took as the quickest
+    /// tenth.
     pub wake_spread: Option<f64>,
-    /// What a call took that found nobody to wake, in nanoseconds, if there were
+    /// Holds what a call took that found nobody to wake, in nanoseconds, if there were
     /// enough.
     pub call_ns: Option<f64>,
-    /// How much longer the acquisition of a free lock took that another thread had
+    /// Says how much longer the acquisition of a free lock took that another thread had
     /// had, on average, in nanoseconds, if there were enough of both: in no step.
     pub fetch_ns: Option<f64>,
     /// Threads of the recording that took no lock in the window, which have no
@@ -207,15 +208,15 @@ pub struct Program {
     pub locks: Vec<Lock>,
     /// Its threads, in the order of the recording.
     pub threads: Vec<Thread>,
-    /// How many channels threads post to and wait for.
+    /// Counts how many channels threads post to and wait for.
     pub channels: usize,
     /// The classes of its threads, the most numerous first.
     pub classes: Vec<Class>,
-    /// How long its locks were held, by place.
+    /// Says how long its locks were held, by place.
     pub holds: Vec<Held>,
     /// The files in which call sites are.
     pub modules: Vec<Module>,
-    /// What the recording had of it in the window.
+    /// Holds what the recording had of it in the window.
     pub recorded: Recorded,
     /// The first of the locks in the course of the window; empty if that is short.
     pub timeline: Vec<Moment>,
@@ -239,7 +240,7 @@ impl Program {
         scaling.map(|class| class.threads).sum()
     }
 
-    /// Whether other numbers of threads can be run: what threads wait for is
+    /// Returns whether other numbers of threads can be run: what threads wait for is
     /// known.
     #[must_use]
     pub fn can_be_extrapolated(&self) -> bool {
@@ -272,7 +273,7 @@ impl Thread {
         rests
     }
 
-    /// Whether other threads end some of its waits, or it theirs: then it cannot
+    /// Returns whether other threads end some of its waits, or it theirs: then it cannot
     /// begin anywhere.
     #[must_use]
     pub fn has_channels(&self) -> bool {

@@ -20,7 +20,7 @@ pub(crate) struct Waking {
     pub(crate) ended: Option<u64>,
 }
 
-/// What has been read of a window.
+/// Describes what has been read of a window.
 pub(crate) struct Reading<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) from: u64,
@@ -42,8 +42,8 @@ pub(crate) struct Reading<'a> {
     /// for, where both ends were recorded.
     pub(crate) free: [Vec<u64>; 2],
     pub(crate) wakes: Wakes,
-    /// What such operations take of which one time was recorded, so that what
-    /// they take lies in the work before or behind them.
+    /// Holds what such operations take of which one time was recorded, so that what they
+    /// take lies in the work before or behind them.
     pub(crate) whole: [u64; 2],
     pub(crate) acquisitions: usize,
     /// The sections of which is known who had the lock before.
@@ -52,9 +52,9 @@ pub(crate) struct Reading<'a> {
     pub(crate) fetches: Vec<Fetch>,
     /// When locks were held and waited for.
     pub(crate) stretches: Vec<Stretch>,
-    /// Whether the recording says when threads had no CPU.
+    /// Says whether the recording says when threads had no CPU.
     pub(crate) cpu_times: bool,
-    /// Whether waits for other threads take as long as they took.
+    /// Says whether waits for other threads take as long as they took.
     pub(crate) delays: bool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
         self.trace.nanoseconds(ticks).round() as u64
     }
 
-    /// Whether it is in the window.
+    /// Returns whether it is in the window.
     pub(crate) fn counts(&self, tick: u64) -> bool {
         tick >= self.from
     }
@@ -141,7 +141,7 @@ impl<'a> Reading<'a> {
         self.sites.len() - 1
     }
 
-    /// What a thread has computed until `tick` becomes a step.
+    /// Returns what a thread has computed until `tick` becomes a step.
     fn worked(&mut self, thread: usize, tick: u64) {
         let running = &self.running[thread];
         if tick == running.since && matches!(running.steps.last(), Some(Step::Work(_))) {
@@ -462,7 +462,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What goes on when the window ends.
+    /// Returns what goes on when the window ends.
     pub(crate) fn end(&mut self, thread: usize, to: u64) {
         let running = &self.running[thread];
         if running.began.is_none() {

@@ -3,7 +3,7 @@
 
 use crate::program::{Lock, Step};
 
-/// What became of the locks.
+/// Describes what became of the locks.
 pub(crate) struct Kept {
     pub(crate) locks: Vec<Lock>,
     /// Locks that one thread used.

@@ -1,6 +1,7 @@
 //! Where the time of waits went. It must never count the same time twice.
 
-/// Where the time of waits went, in ticks; [`locklab_lock_use::Spent`] has the meanings.
+/// Describes where the time of waits went, in ticks; [`locklab_lock_use::Spent`] has the
+/// meanings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentTicks {
     /// While the holder worked.

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 mod ending;
 mod waits;
 
-/// What a whole recording says. Times are in ticks of its clock.
+/// Describes what a whole recording says. Times are in ticks of its clock.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// Holds the times of each thread, by its place in the recording.
@@ -112,9 +112,9 @@ struct Line {
 struct Asks {
     lock: usize,
     since: u64,
-    /// Where its time went until now.
+    /// Says where its time went until now.
     spent: SpentTicks,
-    /// Whether the holder is the one that it found.
+    /// Says whether the holder is the one that it found.
     first: bool,
     site: usize,
     shared: bool,
@@ -128,7 +128,7 @@ struct Surveying {
     /// Holds an entry for each lock.
     lines: Vec<Line>,
     windows: Windows,
-    /// How often each lock was acquired at each site.
+    /// Says how often each lock was acquired at each site.
     pairs: HashMap<(usize, usize), u64>,
     sites: HashMap<(u64, Vec<u64>), usize>,
     /// Only acquisitions that waited were recorded.
@@ -139,8 +139,9 @@ struct Surveying {
 }
 
 impl Surveying {
-    /// Whether an operation of a lock that took so long called the system. Without a call
-    /// it takes some fetches of a line from another cache, whatever the lock.
+    /// Returns whether an operation of a lock that took so long called the system.
+    /// Without a call it takes some fetches of a line from another cache, whatever the
+    /// lock.
     fn called(&self, ticks: u64, calls: u64) -> bool {
         self.calling.is_some_and(|two| 2 * ticks >= calls * two)
     }

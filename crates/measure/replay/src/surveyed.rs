@@ -15,7 +15,7 @@ pub struct Image {
     pub forked: bool,
 }
 
-/// What a thread did, in ticks.
+/// Describes what a thread did, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// From its start to its end.
@@ -27,11 +27,11 @@ pub struct ThreadTimes {
     /// For conditions, ends of threads, files and what was not recorded, and asleep: it
     /// had nothing to do.
     pub idle: u64,
-    /// How often the system took the CPU from it against its will.
+    /// Says how often the system took the CPU from it against its will.
     pub preempted: u64,
 }
 
-/// What was counted of one lock, or at one call site; times in ticks.
+/// Describes what was counted of one lock, or at one call site; times in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Holds the number of acquisitions.

@@ -23,7 +23,7 @@ pub(crate) struct Running {
     pub(crate) asks: Option<Asks>,
     pub(crate) releases: Option<Releases>,
     pub(crate) idle: Option<Idle>,
-    /// What its last release took, if nobody waited and it may have made a call.
+    /// Holds what its last release took, if nobody waited and it may have made a call.
     pub(crate) for_nobody: Option<u64>,
     pub(crate) holds: Vec<Hold>,
     pub(crate) steps: Vec<Step>,
@@ -59,18 +59,18 @@ pub(crate) struct Asks {
 pub(crate) struct Releases {
     pub(crate) lock: usize,
     pub(crate) since: u64,
-    /// Whether a thread waited for the lock when it began.
+    /// Says whether a thread waited for the lock when it began.
     pub(crate) awaited: bool,
     /// Who operated on the lock before, if that and the site are known.
     pub(crate) before: Option<Before>,
 }
 
-/// What was before a release.
+/// Describes what was before a release.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
-    /// Where the lock was acquired.
+    /// Says where the lock was acquired.
     pub(crate) site: usize,
-    /// Whether another thread's operation on it was the last.
+    /// Says whether another thread's operation on it was the last.
     pub(crate) of_other: bool,
 }
 
@@ -80,9 +80,9 @@ pub(crate) struct Idle {
     pub(crate) since: u64,
     /// The lock that it has afterwards.
     pub(crate) lock: Option<usize>,
-    /// What ends it, if that is known.
+    /// Holds what ends it, if that is known.
     pub(crate) cause: Option<Cause>,
-    /// Whether only the time ends it.
+    /// Says whether only the time ends it.
     pub(crate) timed: bool,
 }
 
@@ -103,9 +103,9 @@ impl Idle {
 pub(crate) struct Hold {
     pub(crate) lock: usize,
     pub(crate) since: u64,
-    /// Where it was acquired, if that is known.
+    /// Says where it was acquired, if that is known.
     pub(crate) site: Option<usize>,
-    /// Whether a step has acquired it, so that a step must release it.
+    /// Says whether a step has acquired it, so that a step must release it.
     pub(crate) step: bool,
     /// Its section, if nothing else was held before, as far as it is known when the
     /// lock is acquired; with the time that the thread had waited until then.

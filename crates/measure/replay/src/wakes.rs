@@ -7,13 +7,13 @@
 //! as long as a call made one that found nobody to wake: who has slept for glibc's
 //! mutex does not know whether others sleep. It must never count the one as the other.
 
-/// How many times a release of a free lock one takes that wakes a waiter.
+/// Counts how many times a release of a free lock one takes that wakes a waiter.
 const MANY: u64 = 8;
 /// No call of the system that wakes a thread takes less, in nanoseconds.
 const LEAST_NS: f64 = 1000.0;
 /// No call of the system takes less, in nanoseconds.
 const LEAST_CALL_NS: f64 = 50.0;
-/// How many times a release of a free lock one takes that makes a call.
+/// Counts how many times a release of a free lock one takes that makes a call.
 const SOME: u64 = 3;
 /// The fewest wake-ups that say something.
 const FEWEST: usize = 50;
@@ -30,22 +30,23 @@ pub(crate) struct Wakes {
     fruitless: Vec<u64>,
 }
 
-/// What they cost, in ticks, as far as that is known.
+/// Describes what they cost, in ticks, as far as that is known.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Costs {
     /// The mean time of a call that woke a thread.
     pub(crate) wake_call: Option<u64>,
     /// From its end until that ran: the mean.
     pub(crate) wake: Option<u64>,
-    /// How many times as long the slowest tenth of these takes as the quickest tenth.
+    /// Says how many times as long the slowest tenth of these takes as the quickest
+    /// tenth.
     pub(crate) wake_spread: Option<f64>,
     /// The median time of a call that found nobody to wake.
     pub(crate) call: Option<u64>,
 }
 
 impl Wakes {
-    /// Where a release of a free lock takes so many ticks; 0 if the recording does
-    /// not say, and then nothing is known of wake-ups.
+    /// Returns where a release of a free lock takes so many ticks; 0 if the recording
+    /// does not say, and then nothing is known of wake-ups.
     pub(crate) fn new(free: u64, nanoseconds_per_tick: f64) -> Self {
         let least = |ns: f64, times: u64| match free {
             0 => u64::MAX,
@@ -85,7 +86,7 @@ impl Wakes {
         }
     }
 
-    /// What is known, where there were enough.
+    /// Returns what is known, where there were enough.
     pub(crate) fn costs(mut self) -> Costs {
         let wake_call = mean(&mut self.calls);
         let wake = wake_call.zip(mean(&mut self.until)).map(|(call, until)| {

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use locklab_trace::{Event, Trace};
 use std::ops::Range;
 
-/// How much of a recording makes a program.
+/// Describes how much of a recording makes a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The most acquisitions of the window; up to ten times as many where more threads
@@ -13,13 +13,13 @@ pub struct Limits {
     pub acquisitions: usize,
     /// The most locks; what is done with others, the least contended, is work.
     pub locks: usize,
-    /// Whether steps take as long as they took with the recorder, as is needed to
+    /// Says whether steps take as long as they took with the recorder, as is needed to
     /// check a replay by the recording; otherwise its part is left out.
     pub with_recorder: bool,
-    /// Whether a program in which only one thread takes locks is a program too.
+    /// Says whether a program in which only one thread takes locks is a program too.
     pub one_thread: bool,
-    /// Whether waits for other threads take as long as they took, whatever the others do:
-    /// of programs whose waits are not understood.
+    /// Says whether waits for other threads take as long as they took, whatever the
+    /// others do: of programs whose waits are not understood.
     pub delays: bool,
 }
 
@@ -50,11 +50,11 @@ const PARTS: usize = 256;
 /// A recording of fewer acquisitions is run again as a whole.
 const SHORT: u64 = 1000;
 
-/// Where more threads take locks than there are CPUs, how long the window should be, in
-/// nanoseconds: each of a few threads for each CPU then has it ten times or so. In less
-/// one thread that loses its CPU with a lock makes most of all waiting.
+/// Says where more threads take locks than there are CPUs, how long the window should be,
+/// in nanoseconds: each of a few threads for each CPU then has it ten times or so. In
+/// less one thread that loses its CPU with a lock makes most of all waiting.
 const CROWDED_NS: f64 = 250e6;
-/// How many times as many acquisitions that may be.
+/// Says how many times as many acquisitions that may be.
 const CROWDED: usize = 10;
 
 /// Chooses the window.
@@ -132,10 +132,10 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
     })
 }
 
-/// Where so many acquisitions come at the rate of the whole `run` of parts: the rate of a
-/// program may change within it, as when the host moves the CPUs of a virtual machine, and
-/// a window of another rate would stand for a program that ran at that rate. Of several,
-/// the one nearest to the middle.
+/// Returns where so many acquisitions come at the rate of the whole `run` of parts: the
+/// rate of a program may change within it, as when the host moves the CPUs of a virtual
+/// machine, and a window of another rate would stand for a program that ran at that rate.
+/// Of several, the one nearest to the middle.
 fn typical(acquired: &[u64], run: Range<usize>, acquisitions: u64) -> usize {
     let rate = |parts: Range<usize>| {
         let sum: u64 = acquired[parts.clone()].iter().sum();

@@ -4,7 +4,7 @@
 /// The number of parts of a recording.
 pub const WINDOWS: usize = 64;
 
-/// What threads did in a part of the recording, in ticks.
+/// Describes what threads did in a part of the recording, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowTimes {
     /// Time in which threads lived.

@@ -409,7 +409,7 @@ fn what_threads_without_a_cpu_lost_is_no_work() {
     assert_eq!(whole.recorded.preempted_ns, 0.0);
 }
 
-/// What the system says of a thread that ran so long and was switched so often.
+/// Returns what the system says of a thread that ran so long and was switched so often.
 fn switches(voluntary: u64, involuntary: u64, ran_ns: u64) -> Event<'static> {
     Event::Switches {
         voluntary,

@@ -16,7 +16,7 @@ pub struct Run {
     /// When it was taken, in seconds from any moment that both files share, or as
     /// the number of the run in an order that both share.
     pub at: Option<f64>,
-    /// How long it took at least, in seconds, where that is known.
+    /// Says how long it took at least, in seconds, where that is known.
     pub seconds: Option<f64>,
 }
 
@@ -51,12 +51,12 @@ pub struct Benchmark {
     pub metric: String,
     /// The unit of its values; empty for a count or a ratio.
     pub unit: String,
-    /// Which way it improves.
+    /// Says which way it improves.
     pub direction: Direction,
-    /// Whether it decides or explains.
+    /// Says whether it decides or explains.
     pub role: Role,
-    /// Whether a slower machine changes it. A count of bytes or instructions
-    /// does not drift.
+    /// Says whether a slower machine changes it. A count of bytes or instructions does
+    /// not drift.
     pub drifts: bool,
     /// Holds the runs that were read.
     pub runs: Vec<Run>,
@@ -78,20 +78,20 @@ impl Benchmark {
     }
 }
 
-/// What was read of one file.
+/// Describes what was read of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleFile {
-    /// How it is called in reports.
+    /// Says how it is called in reports.
     pub label: String,
     /// The form in which it is written.
     pub format: Format,
     /// Its benchmarks, in order, each name and metric once.
     pub benchmarks: Vec<Benchmark>,
-    /// What could not be read of it, each in one sentence.
+    /// Holds what could not be read of it, each in one sentence.
     pub notes: Vec<String>,
     /// When it was measured, in seconds since 1970, if it says so.
     pub measured: Option<f64>,
-    /// Whether all samples of a benchmark were taken by one process, so that what
+    /// Says whether all samples of a benchmark were taken by one process, so that what
     /// differs from process to process is not among their noise.
     pub one_process: bool,
 }
@@ -129,7 +129,7 @@ impl SampleFile {
     }
 }
 
-/// Why a file could not be read at all.
+/// Says why a file could not be read at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// There is nothing in it.

@@ -12,7 +12,7 @@ use locklab_host::error::Error;
 use locklab_judge::{BadSetting, Comparison, Judged, Role, Samples, Settings, Verdict};
 use locklab_lab::gate::FailOn;
 
-/// How samples are judged, decided before they are read.
+/// Describes how samples are judged, decided before they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Judging {
     /// The margin for flat, and the family.
@@ -73,18 +73,18 @@ impl Apart {
 pub struct JudgedRow {
     /// Holds the benchmark that was judged.
     pub of: Matched,
-    /// What was shown.
+    /// Holds what was shown.
     pub judged: Judged,
 }
 
 /// Two files of samples, judged.
 #[derive(Clone, Debug)]
 pub struct JudgedSamples {
-    /// How the files are called, and what was not compared.
+    /// Says how the files are called, and what was not compared.
     pub compared: Compared,
     /// The verdicts, in the order of the baseline's file.
     pub rows: Vec<JudgedRow>,
-    /// How they were judged.
+    /// Says how they were judged.
     pub judging: Judging,
     /// The time between the sides.
     pub apart: Apart,

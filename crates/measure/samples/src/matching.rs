@@ -9,7 +9,7 @@ use crate::units;
 use locklab_judge::{Direction, Independent, Order, Pair, Role, Samples};
 use std::collections::HashMap;
 
-/// How two files are matched.
+/// Describes how two files are matched.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Matching {
     /// The nth run of a benchmark in both files is a pair.
@@ -27,11 +27,11 @@ pub struct Matched {
     pub metric: String,
     /// The unit of its samples.
     pub unit: String,
-    /// Which way it improves.
+    /// Says which way it improves.
     pub direction: Direction,
-    /// Whether it decides or explains.
+    /// Says whether it decides or explains.
     pub role: Role,
-    /// Whether a slower machine changes it.
+    /// Says whether a slower machine changes it.
     pub drifts: bool,
     /// Holds the runs of this side.
     pub samples: Samples,
@@ -42,13 +42,13 @@ pub struct Matched {
 pub struct Unmatched {
     /// Its name, with its metric where that does not decide.
     pub name: String,
-    /// Whether it decides.
+    /// Says whether it decides.
     pub role: Role,
     /// Says why it is not judged.
     pub why: Why,
 }
 
-/// Why a benchmark cannot be compared.
+/// Says why a benchmark cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The experiment's file does not have it.
@@ -70,9 +70,9 @@ pub struct Compared {
     pub rows: Vec<Matched>,
     /// Benchmarks that cannot be compared.
     pub unmatched: Vec<Unmatched>,
-    /// What a reader must know, each in one sentence.
+    /// Holds what a reader must know, each in one sentence.
     pub notes: Vec<String>,
-    /// How long the runs of each file took at least, in seconds.
+    /// Says how long the runs of each file took at least, in seconds.
     pub seconds: [f64; 2],
 }
 

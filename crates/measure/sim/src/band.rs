@@ -76,7 +76,7 @@ pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
     draws
 }
 
-/// How much less or more an assumed figure of the operating system may be.
+/// Sets how much less or more an assumed figure of the operating system may be.
 const SYSTEM_FACTOR: f64 = 2.0;
 
 /// The `number`th of the operating systems that a machine's assumptions allow; the

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
-/// What a thread does, as far as others may wait for it.
+/// Names what a thread does, as far as others may wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     /// It computes, sleeps for a time, or holds a CPU.
@@ -16,7 +16,7 @@ enum Doing {
     Awaits(usize, u64),
 }
 
-/// Which threads wait for which others.
+/// Names which threads wait for which others.
 pub(crate) struct Blocked {
     doing: Vec<Cell<Doing>>,
     /// The threads that hold each lock.

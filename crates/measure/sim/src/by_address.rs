@@ -38,7 +38,7 @@ pub fn site_of(cpu: usize) -> usize {
     engine().cpus[cpu].site.get()
 }
 
-/// Whether an address is simulated memory, including the stacks of CPUs.
+/// Returns whether an address is simulated memory, including the stacks of CPUs.
 pub fn is_simulated(address: usize) -> bool {
     engine().memory.line_at(address).is_some()
 }

@@ -49,15 +49,15 @@ pub enum Benchmark {
     /// operation on one word, each as often as the others, and end: elapsed
     /// time by all operations.
     FixedWork {
-        /// What each thread repeats.
+        /// Holds what each thread repeats.
         operation: Operation,
         /// Number of threads.
         threads: usize,
     },
-    /// The same, but the mean of the threads' own times as a part of the elapsed
+    /// Means the same, but the mean of the threads' own times as a part of the elapsed
     /// time: 1 if all end together, a half if one thread goes after the other.
     OwnTime {
-        /// What each thread repeats.
+        /// Holds what each thread repeats.
         operation: Operation,
         /// Number of threads.
         threads: usize,
@@ -90,7 +90,7 @@ impl Operation {
         ("ticket-word", Self::Ticket),
     ];
 
-    /// What its threads do, for a report.
+    /// Returns what its threads do, for a report.
     fn name(self) -> &'static str {
         match self {
             Self::Additions => "fetch-and-add, siblings first",
@@ -102,7 +102,7 @@ impl Operation {
     }
 }
 
-/// What is timed.
+/// Names what is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A load, until its value is there.
@@ -127,7 +127,7 @@ pub enum State {
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// What the publication measured.
+    /// Holds what the publication measured.
     pub benchmark: Benchmark,
     /// The published figure, ns; a fraction for [`Benchmark::OwnTime`].
     pub ns: f64,
@@ -139,7 +139,7 @@ pub struct Check {
 }
 
 impl Benchmark {
-    /// Whether its result is a fraction, and not a time.
+    /// Returns whether its result is a fraction, and not a time.
     pub fn is_fraction(&self) -> bool {
         matches!(self, Self::OwnTime { .. })
     }

@@ -47,8 +47,8 @@ pub(crate) fn farthest(engine: &Engine, line: &Line, core: usize) -> Option<Dist
     }
 }
 
-/// Whether another core of this one's socket has a copy of a line that no
-/// core has exclusively: what most reads of waiters find.
+/// Returns whether another core of this one's socket has a copy of a line that no core
+/// has exclusively: what most reads of waiters find.
 #[inline]
 pub(crate) fn is_in_socket(engine: &Engine, line: &Line, core: usize) -> bool {
     let copies = line.copies.get();

@@ -9,11 +9,11 @@ pub(crate) struct Costs {
     pub(crate) memory: u64,
     /// Reading what no core holds exclusively, within a socket.
     pub(crate) llc: u64,
-    /// Whether that is no longer than from another core of the socket.
+    /// Says whether that is no longer than from another core of the socket.
     pub(crate) llc_is_nearest: bool,
-    /// Whether atomics of contended lines are done at the line's home.
+    /// Says whether atomics of contended lines are done at the line's home.
     pub(crate) far_atomics: bool,
-    /// How long one of those keeps the home busy.
+    /// Says how long one of those keeps the home busy.
     pub(crate) far_rmw: u64,
     /// Time from the loss of a line until a CPU that sleeps on it reads it; 0
     /// if it polls.
@@ -35,7 +35,7 @@ pub(crate) struct Costs {
     pub(crate) spread: u64,
     pub(crate) shared_read: u64,
     pub(crate) invalidate: u64,
-    /// Whether a write to a shared line waits for the farthest core of all.
+    /// Says whether a write to a shared line waits for the farthest core of all.
     pub(crate) broadcast: bool,
     pub(crate) rmw: u64,
     pub(crate) l1: u64,

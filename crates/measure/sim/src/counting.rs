@@ -4,7 +4,7 @@
 use crate::platform::{Sim, Word};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
 
-/// What a turn of [`crate::Workload::Counter`] does to the counter.
+/// Names what a turn of [`crate::Workload::Counter`] does to the counter.
 ///
 /// The last four are programs of lockhammer (Arm's benchmark of locks), whose loop
 /// calls a function after each of its two halves, also if there is nothing to compute.
@@ -12,7 +12,7 @@ use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
 pub enum Counting {
     /// Adds one by compare-and-swap.
     CompareAndSwap {
-        /// Whether a try after a failure reads the counter again; otherwise it goes
+        /// Says whether a try after a failure reads the counter again; otherwise it goes
         /// on with what the failure has seen.
         reads_again: bool,
     },

@@ -39,7 +39,7 @@ pub(crate) struct LockState {
     pub(crate) last_core: Cell<usize>,
 }
 
-/// What a run counts beside its time.
+/// Describes what a run counts beside its time.
 pub(crate) struct Counts {
     pub(crate) lock_name: String,
     pub(crate) machine_name: String,
@@ -50,7 +50,7 @@ pub(crate) struct Counts {
     /// Acquisitions before counting began; those of now until it has.
     pub(crate) warmup: Cell<u64>,
     pub(crate) counting: Cell<bool>,
-    /// Whether the warm-up ended because nothing drifted any more.
+    /// Says whether the warm-up ended because nothing drifted any more.
     pub(crate) settled: Cell<bool>,
     pub(crate) batches: Batches,
     pub(crate) total: Cell<u64>,
@@ -70,13 +70,13 @@ pub(crate) struct Counts {
     /// The time when each thread was done, if it was.
     pub(crate) left: Box<[Cell<u64>]>,
     pub(crate) locks: Box<[LockState]>,
-    /// Whether readers share the locks.
+    /// Says whether readers share the locks.
     pub(crate) readers_share: bool,
     /// The most readers of one lock at once.
     pub(crate) most_readers: Cell<u64>,
     pub(crate) handoffs: [Cell<u64>; 5],
     pub(crate) streak: Cell<u64>,
-    /// Whether the first counted acquisition continued a streak.
+    /// Says whether the first counted acquisition continued a streak.
     pub(crate) continued: Cell<bool>,
     pub(crate) longest_streak: Cell<u64>,
     /// Waits of readers and of writers, by their numbers.
@@ -98,7 +98,7 @@ pub(crate) struct Limits {
     /// The half-width, as a part of the rate, that is enough.
     pub(crate) precision: Option<f64>,
     pub(crate) longest_quiet_ns: f64,
-    /// Whether readers share the locks.
+    /// Says whether readers share the locks.
     pub(crate) readers_share: bool,
 }
 
@@ -190,8 +190,8 @@ impl Counts {
         self.latest.get()
     }
 
-    /// Whether counting can begin: after a fixed number of acquisitions, or
-    /// when nothing drifts any more.
+    /// Returns whether counting can begin: after a fixed number of acquisitions, or when
+    /// nothing drifts any more.
     pub(crate) fn warmed_up(&self, total: u64, now: u64) -> bool {
         let limits = &self.limits;
         let Some(precision) = limits.precision else {
@@ -212,7 +212,7 @@ impl Counts {
         drifts == Some(false)
     }
 
-    /// Whether enough has been counted.
+    /// Returns whether enough has been counted.
     #[inline]
     pub(crate) fn enough(&self, total: u64, now: u64) -> bool {
         let limits = &self.limits;
@@ -234,7 +234,7 @@ impl Counts {
             || now - self.started.get() >= limits.cycles
     }
 
-    /// What shows that something gets on: acquisitions, and the work of programs.
+    /// Returns what shows that something gets on: acquisitions, and the work of programs.
     pub(crate) fn progress(&self) -> u64 {
         self.total.get() + self.worked.get()
     }

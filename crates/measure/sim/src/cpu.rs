@@ -35,7 +35,7 @@ pub(crate) enum Phase {
     Done,
 }
 
-/// What [`Step`] returns when the spin is over.
+/// Holds what [`Step`] returns when the spin is over.
 pub(crate) const DONE: u32 = u32::MAX;
 
 /// The value for unlimited patience.
@@ -76,15 +76,15 @@ pub(crate) struct Cpu {
     /// The number of the event that continues it; others are stale.
     pub(crate) event: Cell<u64>,
     pub(crate) core: Cell<usize>,
-    /// How far it may run ahead with hits: the least time that a request of
-    /// another core travels. 0 if a sibling thread shares the core's lines.
+    /// Says how far it may run ahead with hits: the least time that a request of another
+    /// core travels. 0 if a sibling thread shares the core's lines.
     pub(crate) lookahead: Cell<u64>,
     pub(crate) hardware: Cell<usize>,
     /// The hardware thread of the CPU that woke it the last time.
     pub(crate) waker: Cell<usize>,
-    /// Whether a hardware thread runs it.
+    /// Says whether a hardware thread runs it.
     pub(crate) on: Cell<bool>,
-    /// Whether it is to be descheduled as soon as possible.
+    /// Says whether it is to be descheduled as soon as possible.
     pub(crate) preempt: Cell<bool>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,

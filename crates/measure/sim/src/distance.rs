@@ -3,7 +3,7 @@
 /// The distance between two CPUs, by what a handoff between them crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// The same CPU.
+    /// Means the same CPU.
     Cpu = 0,
     /// Another hardware thread of the same core.
     Core = 1,

@@ -18,7 +18,7 @@ use crate::spin::wake_watchers;
 use crate::store_buffer::{Store, write};
 use locklab_locks::platform::Ordering;
 
-/// Whether earlier stores must be visible before an access of this ordering.
+/// Returns whether earlier stores must be visible before an access of this ordering.
 #[inline(always)]
 pub(crate) fn releases(order: Ordering) -> bool {
     matches!(
@@ -87,8 +87,8 @@ pub(crate) unsafe fn store(engine: &Engine, address: usize, size: u8, value: u64
     engine.time.set(engine.time.get() + 1);
 }
 
-/// Whether the oldest store of the running CPU, whose line has been
-/// requested, can only wait at `now`.
+/// Returns whether the oldest store of the running CPU, whose line has been requested,
+/// can only wait at `now`.
 #[inline]
 pub(crate) fn oldest_waits(engine: &Engine, now: u64) -> bool {
     let cpu = engine.current();

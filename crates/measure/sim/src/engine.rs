@@ -27,7 +27,7 @@ use crate::topology::Topology;
 use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
 
-/// What a core's CPUs have in common.
+/// Describes what a core's CPUs have in common.
 #[derive(Default)]
 pub(crate) struct Core {
     /// CPUs at work on it.
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     generation: Cell<u32>,
 }
 
-/// What has happened so far.
+/// Describes what has happened so far.
 pub(crate) struct Tally {
     /// Hash of every access.
     pub(crate) hash: Cell<u64>,
@@ -224,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// How long the running CPU computes for what takes `cycles` cycles alone.
+    /// Returns how long the running CPU computes for what takes `cycles` cycles alone.
     #[inline]
     pub(crate) fn shared_cycles(&self, cycles: u64) -> u64 {
         let core = &self.cores[self.current().core.get()];

@@ -6,7 +6,7 @@
 use locklab_host::error::Error;
 use std::fmt;
 
-/// Why a simulation has no outcome.
+/// Says why a simulation has no outcome.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
     /// Every CPU waits for a word that no CPU will write.

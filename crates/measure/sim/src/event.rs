@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 const TARGET_BITS: u32 = 20;
 const SEQ_SHIFT: u32 = 24;
 
-/// How many of the next entries to be due are searched one by one.
+/// Counts how many of the next entries to be due are searched one by one.
 const NEAR: usize = 8;
 
 /// The largest number of a CPU or line.

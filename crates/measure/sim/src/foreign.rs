@@ -41,7 +41,7 @@ pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
         .cloned()
 }
 
-/// Whether a scenario can name this lock.
+/// Returns whether a scenario can name this lock.
 pub fn can_be_simulated(name: &str) -> bool {
     catalogue::ALL.iter().any(|entry| entry.info.name == name)
         || library_locks().any(|of_library| of_library == name)

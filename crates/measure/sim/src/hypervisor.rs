@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 /// No CPU.
 pub(crate) const NOBODY: usize = usize::MAX;
 
-/// How often a CPU without a thread looks for one that waits elsewhere: Linux's tick with
-/// `CONFIG_HZ=1000`, the default of kernels for desktops (of Ubuntu's since 24.10).
+/// Sets how often a CPU without a thread looks for one that waits elsewhere: Linux's tick
+/// with `CONFIG_HZ=1000`, the default of kernels for desktops (of Ubuntu's since 24.10).
 const TICK_US: f64 = 1000.0;
 /// For how long the cache of a CPU is thought to be warm for a thread, which nobody else
 /// takes meanwhile: `sysctl_sched_migration_cost` in `kernel/sched/fair.c`.
@@ -33,11 +33,12 @@ pub(crate) struct Hardware {
 /// The state of the scheduler.
 pub(crate) struct Hypervisor {
     pub(crate) hardware: Box<[Hardware]>,
-    /// Whether there are more CPUs than hardware threads.
+    /// Says whether there are more CPUs than hardware threads.
     pub(crate) shared: bool,
     /// The queues of an operating system that shares its hardware threads.
     pub(crate) fair: Option<RunQueues>,
-    /// How often hardware threads without a CPU look for one, if they are a system's.
+    /// Says how often hardware threads without a CPU look for one, if they are a
+    /// system's.
     pub(crate) tick: u64,
     /// A hypervisor's CPUs that are ready.
     pub(crate) ready: RefCell<VecDeque<usize>>,
@@ -59,8 +60,8 @@ pub(crate) struct Hypervisor {
     wake: u64,
     /// By what factor the slowest tenth of these differs from the quickest.
     wake_spread: f64,
-    /// Whether that is the time of an idle hardware thread: without one, who is woken is
-    /// ready at once.
+    /// Says whether that is the time of an idle hardware thread: without one, who is
+    /// woken is ready at once.
     wakes_the_idle: bool,
 }
 
@@ -126,8 +127,8 @@ impl Hypervisor {
         }
     }
 
-    /// The same where the first of all that are ready runs next, on whatever CPU is free: no
-    /// thread then waits while a CPU has none.
+    /// Returns the same where the first of all that are ready runs next, on whatever CPU is
+    /// free: no thread then waits while a CPU has none.
     pub(crate) fn without_queues(self) -> Self {
         Self { fair: None, ..self }
     }
@@ -146,7 +147,7 @@ impl Hypervisor {
         (self.wake as f64 * self.wake_spread.powf((rng.unit() - 0.5) / BETWEEN_TENTHS)) as u64
     }
 
-    /// Whether nothing runs on this one.
+    /// Returns whether nothing runs on this one.
     pub(crate) fn is_idle(&self, place: usize) -> bool {
         self.hardware[place].running.get() == NOBODY
     }

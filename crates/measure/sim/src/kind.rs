@@ -17,7 +17,7 @@ pub(crate) trait LockKind {
     /// Number of lines of a lock, and of a context.
     fn lines(&self) -> (usize, usize);
 
-    /// Whether it keeps the table of the locks that each CPU holds.
+    /// Returns whether it keeps the table of the locks that each CPU holds.
     fn held_locks(&self) -> bool;
 
     /// Places a lock that nobody holds.
@@ -59,7 +59,7 @@ pub(crate) trait LockKind {
     /// The lock is held with this context.
     unsafe fn unlock(&self, lock: NonNull<()>, context: NonNull<()>);
 
-    /// Whether several readers may hold it at once.
+    /// Returns whether several readers may hold it at once.
     fn readers_share(&self) -> bool;
 
     /// Waits for the lock, to read.
@@ -74,7 +74,7 @@ pub(crate) trait LockKind {
     /// The lock is held for reading with this context.
     unsafe fn read_unlock(&self, lock: NonNull<()>, context: NonNull<()>);
 
-    /// Whether it is held, as an assertion in a program would check.
+    /// Returns whether it is held, as an assertion in a program would check.
     ///
     /// # Safety
     /// The same conditions as for [`LockKind::settle`].

@@ -20,8 +20,8 @@ pub(crate) struct Line {
     pub(crate) ready: Cell<u64>,
     /// The time when the next request can be granted.
     pub(crate) free_at: Cell<u64>,
-    /// Whether a request waits for that time: then the owner's next operation
-    /// does not precede it, however fast the owner is.
+    /// Says whether a request waits for that time: then the owner's next operation does
+    /// not precede it, however fast the owner is.
     pub(crate) claimed: Cell<bool>,
     /// That time as it was then: what began before may put it off, and nothing
     /// else, or two hardware threads of a core could keep the line for ever.
@@ -29,11 +29,11 @@ pub(crate) struct Line {
     pub(crate) sharers: [Cell<u64>; WORDS],
     /// Number of sharers.
     pub(crate) copies: Cell<u32>,
-    /// Whether the line was last used at its home, by a far atomic.
+    /// Says whether the line was last used at its home, by a far atomic.
     pub(crate) at_home: Cell<bool>,
     /// Number of far atomics in a row by `owner`.
     pub(crate) far_streak: Cell<u8>,
-    /// Whether only one CPU ever uses the line.
+    /// Says whether only one CPU ever uses the line.
     pub(crate) private: Cell<bool>,
     /// The time of its next event, and the number of that event.
     pub(crate) event: Cell<(u64, u64)>,
@@ -66,19 +66,19 @@ impl Line {
         }
     }
 
-    /// Whether `core` has the only copy.
+    /// Returns whether `core` has the only copy.
     #[inline(always)]
     pub(crate) fn owned(&self, core: usize, time: u64) -> bool {
         self.exclusive.get() == core as u16 && self.ready.get() <= time
     }
 
-    /// Whether `core` can write without a request.
+    /// Returns whether `core` can write without a request.
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
         self.owned(core, time) && !(self.claimed.get() && self.claim.get() <= time)
     }
 
-    /// Whether `core` can read without a request.
+    /// Returns whether `core` can read without a request.
     #[inline(always)]
     pub(crate) fn readable(&self, core: usize, time: u64) -> bool {
         if self.exclusive.get() == core as u16 {
@@ -87,8 +87,8 @@ impl Line {
         self.sharers[core / 64].get() >> (core % 64) & 1 == 1
     }
 
-    /// Whether no request for it is known, so that none can be granted
-    /// before one that is made now has travelled.
+    /// Returns whether no request for it is known, so that none can be granted before one
+    /// that is made now has travelled.
     #[inline(always)]
     pub(crate) fn quiet(&self) -> bool {
         self.event.get().0 == u64::MAX && !self.watched.get()
@@ -143,7 +143,7 @@ impl Line {
             .sum()
     }
 
-    /// Whether a core of a range shares the line that is not `core`.
+    /// Returns whether a core of a range shares the line that is not `core`.
     #[inline]
     pub(crate) fn has_other_in(&self, cores: Range<usize>, core: usize) -> bool {
         (cores.start / 64..cores.end.div_ceil(64)).any(|index| {

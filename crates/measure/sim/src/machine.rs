@@ -59,7 +59,7 @@ pub enum Arch {
     Aarch64,
 }
 
-/// Why a figure has its value.
+/// Says why a figure has its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// The figure is published or measured; the text says where.
@@ -90,7 +90,7 @@ pub struct FigureKind {
     pub unit: &'static str,
     /// Least and greatest value allowed.
     pub allowed: (f64, f64),
-    /// Whether it is a count, without a fraction.
+    /// Says whether it is a count, without a fraction.
     pub whole: bool,
     /// The value if the file has none, or `None` if the file must have one.
     pub default: Option<f64>,
@@ -184,7 +184,7 @@ pub struct Machine {
     pub description: String,
     /// The instruction set, which decides how stores become visible.
     pub arch: Arch,
-    /// How a contended line is arbitrated.
+    /// Says how a contended line is arbitrated.
     pub arbitration: Arbitration,
     /// The reason for that assumption.
     pub arbitration_origin: Origin,
@@ -245,9 +245,9 @@ impl Machine {
         Ok(self)
     }
 
-    /// The same machine where a woken thread runs after `mean_us` on average, and the slowest
-    /// tenth takes `spread` times as long as the quickest tenth. What a machine has of them is
-    /// the median.
+    /// Returns the same machine where a woken thread runs after `mean_us` on average, and the
+    /// slowest tenth takes `spread` times as long as the quickest tenth. What a machine has of
+    /// them is the median.
     ///
     /// # Errors
     /// If the figures may not have these values.

@@ -17,7 +17,7 @@ pub(crate) struct Memory {
     cpus: usize,
     /// Simulated memory outside the arena, each with its first line.
     regions: Box<[(Region, usize)]>,
-    /// Where each CPU's stack begins (its highest address), in order.
+    /// Says where each CPU's stack begins (its highest address), in order.
     pub(crate) stacks: RefCell<Vec<(usize, usize)>>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn wants(engine: &Engine, lock: usize, to: Use) -> (u64, u64) {
     (now, engine.current().stalled.get())
 }
 
-/// Whether a thread that has waited until `now` is starved.
+/// Returns whether a thread that has waited until `now` is starved.
 pub(crate) fn is_passed_over(engine: &Engine, who: usize, now: u64) -> bool {
     let counts = &engine.counts;
     let since = counts.waiting[who].get();
@@ -145,7 +145,7 @@ pub(crate) fn acquired(engine: &Engine, lock: usize, (since, stalled): (u64, u64
     }
 }
 
-/// How far a lock has come from its last writer to `who` on `core`.
+/// Returns how far a lock has come from its last writer to `who` on `core`.
 fn handed_to(engine: &Engine, lock: usize, who: usize, core: usize) -> Distance {
     let counts = &engine.counts;
     let state = &counts.locks[lock];

@@ -34,7 +34,7 @@ pub struct Checked {
     pub published: f64,
     /// The simulated figure, in the same unit.
     pub ours: f64,
-    /// Whether the figures are shares, and not times.
+    /// Says whether the figures are shares, and not times.
     pub is_share: bool,
     /// The publication that the figure is from.
     pub source: String,

@@ -51,8 +51,8 @@ pub struct Outcome {
     /// batch means, as a fraction of the rate; none if the run was too short.
     /// Other seeds may differ by more.
     pub half_width: Option<f64>,
-    /// Whether the rate no longer drifted while it was counted; none if the
-    /// run was too short to say.
+    /// Says whether the rate no longer drifted while it was counted; none if the run was
+    /// too short to say.
     pub steady: Option<bool>,
     /// Simulated seconds that were counted.
     pub seconds: f64,
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub most_readers: u64,
     /// Time to acquire.
     pub latency: Latency,
-    /// The same of readers and of writers, where there are both. A wait that had
+    /// Holds the same of readers and of writers, where there are both. A wait that had
     /// not ended at the end is in it if it was starved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_use: Option<ByUse>,

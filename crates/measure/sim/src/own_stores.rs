@@ -36,8 +36,8 @@ pub(crate) fn forward(engine: &Engine, index: usize, address: usize, size: u8) -
     }
 }
 
-/// Whether a store of the running CPU that is not visible yet writes some
-/// of these bytes.
+/// Returns whether a store of the running CPU that is not visible yet writes some of
+/// these bytes.
 pub(crate) fn has_store_at(engine: &Engine, address: usize, size: u8) -> bool {
     let index = engine.line_of(address);
     !matches!(forward(engine, index, address, size), Forward::Nothing)

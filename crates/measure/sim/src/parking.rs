@@ -11,7 +11,7 @@ use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, VisibleReader};
 
 /// Number of buckets, as in programs.
 const BUCKETS: usize = 256;
-/// How long the sleeper's fence waits for the stores of other CPUs, cycles.
+/// Sets how long the sleeper's fence waits for the stores of other CPUs, cycles.
 const PATIENCE: u64 = 20_000;
 
 /// Parking on the simulator.

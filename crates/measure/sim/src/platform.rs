@@ -19,7 +19,7 @@ use std::panic::Location;
 #[derive(Debug)]
 pub struct Sim;
 
-/// What the code of a published program does between its accesses, where that is not
+/// Says what the code of a published program does between its accesses, where that is not
 /// the lock's own computing.
 impl Sim {
     /// Calls a function that the compiler has not inlined, and returns from it.

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 /// The longest piece of work, ns: a thread loses its CPU between two.
 const PIECE: u64 = 20_000;
 
-/// What the threads have done so far. Work is in nanoseconds, other times in
+/// Describes what the threads have done so far. Work is in nanoseconds, other times in
 /// cycles.
 pub(crate) struct Tally {
     /// Work of all that ends the warm-up, and that ends the run.
@@ -40,14 +40,14 @@ pub(crate) struct Tally {
     blocked: Blocked,
 }
 
-/// What a thread has done.
+/// Describes what a thread has done.
 #[derive(Default)]
 pub(crate) struct OfThread {
     pub(crate) work: Cell<u64>,
     holds: Cell<u32>,
 }
 
-/// What was done with a lock.
+/// Describes what was done with a lock.
 #[derive(Default)]
 pub(crate) struct OfLock {
     /// Cycles that a section takes longer if another thread had the lock before.
@@ -122,7 +122,7 @@ impl Tally {
 pub(crate) enum Locks<'a> {
     /// The kind of each, and where it lies.
     Real(&'a [&'a dyn LockKind], &'a [NonNull<()>]),
-    /// What no lock can beat.
+    /// Means what no lock can beat.
     Ideal(&'a Ideal),
 }
 
@@ -230,7 +230,7 @@ impl Player<'_> {
         }
     }
 
-    /// What a lock protects comes from the thread that had it last. An ideal lock
+    /// Returns what a lock protects comes from the thread that had it last. An ideal lock
     /// passes to others no more often than it must, so nothing moves.
     fn move_data(&self, engine: &Engine, lock: usize) {
         let of = &self.tally.locks[lock];

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 /// A unit: it reads at one address, writes at another, and computes.
 pub(crate) struct Unit {
     pub(crate) read: usize,
-    /// Where it writes, and how many bytes of what.
+    /// Says where it writes, and how many bytes of what.
     pub(crate) write: (usize, u8, u64),
     /// Computing, in cycles.
     pub(crate) cycles: u64,
@@ -85,7 +85,7 @@ mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// Whether each unit is done by itself.
+        /// Says whether each unit is done by itself.
         pub(super) static ONE_BY_ONE: Cell<bool> = const { Cell::new(false) };
     }
 

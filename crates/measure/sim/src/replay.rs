@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 /// The most locks of a program.
 pub const MOST_LOCKS: usize = 256;
 
-/// How waiters of a lock wait that does not sleep by itself.
+/// Says how waiters of a lock wait that does not sleep by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waiters {
     /// They spin until they have it.
@@ -40,12 +40,12 @@ pub enum Waiters {
 /// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject<'a> {
-    /// What no lock can beat.
+    /// Means what no lock can beat.
     Ideal,
     /// One of the catalogue, or of a library, whose locks wait as they do.
     Lock(&'a str, Waiters),
-    /// What a program of glibc has: its mutexes, and its rwlocks for locks that readers
-    /// share.
+    /// Means what a program of glibc has: its mutexes, and its rwlocks for locks that
+    /// readers share.
     Glibc,
 }
 
@@ -71,7 +71,7 @@ pub struct Replay<'a> {
     pub work_ns: f64,
 }
 
-/// What became of it. Times are simulated.
+/// Describes what became of it. Times are simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
     /// Threads that compute at a time, on average: work done by time.

@@ -135,7 +135,7 @@ impl Side {
         }
     }
 
-    /// Whether one has arrived by `now`.
+    /// Returns whether one has arrived by `now`.
     pub(crate) fn has_arrived(&self, now: u64) -> bool {
         let first = self.sorted.front();
         first.is_some_and(|request| request.arrives() <= now)
@@ -150,7 +150,7 @@ impl Side {
             .position(|request| request.core().wrapping_sub(start) < length)
     }
 
-    /// How many have arrived by `now`.
+    /// Returns how many have arrived by `now`.
     pub(crate) fn arrived(&self, now: u64) -> usize {
         self.sorted
             .partition_point(|request| request.arrives() <= now)

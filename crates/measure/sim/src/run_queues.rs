@@ -16,10 +16,10 @@ use crate::distance::Distance;
 use crate::topology::Topology;
 use std::cell::{Cell, RefCell};
 
-/// What a queue knows of a thread. Times are cycles of the machine's clock.
+/// Describes what a queue knows of a thread. Times are cycles of the machine's clock.
 #[derive(Default)]
 struct Entity {
-    /// How long it has run, as its queue counts.
+    /// Says how long it has run, as its queue counts.
     ran: Cell<i64>,
     /// When its slice ends, in the same count.
     deadline: Cell<i64>,
@@ -71,7 +71,7 @@ impl RunQueues {
         }
     }
 
-    /// Whether a thread waits for this hardware thread.
+    /// Returns whether a thread waits for this hardware thread.
     pub(crate) fn waits(&self, place: usize) -> bool {
         !self.queues[place].waiting.borrow().is_empty()
     }
@@ -214,7 +214,8 @@ impl RunQueues {
         queue.charged.set(now);
     }
 
-    /// How long the slice of the running thread still is; a new one if it is used up.
+    /// Returns how long the slice of the running thread still is; a new one if it is used
+    /// up.
     pub(crate) fn slice_left(&self, place: usize, now: u64) -> u64 {
         self.charge(place, now);
         let Some(who) = self.queues[place].running.get() else {
@@ -258,8 +259,9 @@ impl RunQueues {
         }
     }
 
-    /// Whether the running thread must give its CPU up at `now`, because its slice is over or
-    /// because the first of those that wait is `woken` and it has run more than its share.
+    /// Returns whether the running thread must give its CPU up at `now`, because its slice is
+    /// over or because the first of those that wait is `woken` and it has run more than its
+    /// share.
     pub(crate) fn must_leave(&self, place: usize, now: u64, woken: Option<usize>) -> bool {
         self.charge(place, now);
         let Some(running) = self.queues[place].running.get() else {
@@ -299,8 +301,8 @@ impl RunQueues {
         self.first(place, self.mean(place)).is_some()
     }
 
-    /// Where a woken thread goes that ran at `last`, woken by one that runs at `waker`; `idle`
-    /// says of a hardware thread that nothing runs there.
+    /// Returns where a woken thread goes that ran at `last`, woken by one that runs at
+    /// `waker`; `idle` says of a hardware thread that nothing runs there.
     pub(crate) fn place_of(
         &self,
         who: usize,

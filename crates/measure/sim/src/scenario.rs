@@ -54,7 +54,7 @@ pub struct Scenario {
     pub seed: u64,
     /// The condition that ends it.
     pub stop: Stop,
-    /// Whether [`Simulation::trace`] is recorded.
+    /// Says whether [`Simulation::trace`] is recorded.
     pub trace: bool,
 }
 
@@ -93,13 +93,13 @@ impl Scenario {
         }
     }
 
-    /// Whether there are more threads than hardware threads in use.
+    /// Returns whether there are more threads than hardware threads in use.
     pub fn is_oversubscribed(&self) -> bool {
         let there = self.machine.hardware_threads();
         self.threads > self.hardware_threads.unwrap_or(there)
     }
 
-    /// Whether its threads start on CPUs of several sockets.
+    /// Returns whether its threads start on CPUs of several sockets.
     pub fn spans_sockets(&self) -> bool {
         let topology = Topology::new(&self.machine);
         let order = topology.order(self.placement, self.seed);

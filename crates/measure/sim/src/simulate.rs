@@ -212,7 +212,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether CPUs publish what they read. Where nothing reads there is no table,
+/// Returns whether CPUs publish what they read. Where nothing reads there is no table,
 /// and a biased lock behaves as the one inside it.
 fn shows_readers(scenario: &Scenario, kind: &dyn LockKind) -> bool {
     kind.readers_share()

@@ -150,7 +150,7 @@ pub(crate) fn poll_at(engine: &Engine, who: usize, time: u64) {
     }
 }
 
-/// Whether a CPU in a spin is between two reads at `now`.
+/// Returns whether a CPU in a spin is between two reads at `now`.
 pub(crate) fn between_reads(engine: &Engine, who: usize, now: u64) -> bool {
     let cpu = &engine.cpus[who];
     match cpu.phase.get() {

@@ -51,7 +51,7 @@ impl Batches {
         self.size.get()
     }
 
-    /// Whether this acquisition ends a batch.
+    /// Returns whether this acquisition ends a batch.
     #[inline(always)]
     pub(crate) fn ends_with(&self, acquisition: u64) -> bool {
         acquisition >= self.next.get()
@@ -73,7 +73,7 @@ impl Batches {
         ends.len() - 1
     }
 
-    /// Whether the last batches took as long as those before them, within a
+    /// Returns whether the last batches took as long as those before them, within a
     /// fraction `tolerance`; `None` until there are enough.
     pub(crate) fn drifts(&self, tolerance: f64) -> Option<bool> {
         let ends = self.ends.borrow();

@@ -13,13 +13,13 @@ pub(crate) struct Store {
     pub(crate) size: u8,
     pub(crate) value: u64,
     pub(crate) line: usize,
-    /// How many there are.
+    /// Counts how many there are.
     pub(crate) times: u16,
-    /// Whether it waits for all stores before it.
+    /// Says whether it waits for all stores before it.
     pub(crate) last: bool,
-    /// Whether no store before it has the same line.
+    /// Says whether no store before it has the same line.
     pub(crate) first: bool,
-    /// Whether its line is its CPU's own, which no other core can take.
+    /// Says whether its line is its CPU's own, which no other core can take.
     pub(crate) settled: bool,
     /// The core for which its line has been requested: the CPU may have been
     /// moved to another since.
@@ -29,7 +29,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Whether its line may still have to be requested before its turn.
+    /// Returns whether its line may still have to be requested before its turn.
     pub(crate) fn may_ask(&self) -> bool {
         self.first && self.asked.is_none() && !self.settled
     }
@@ -58,13 +58,13 @@ impl StoreBuffer {
         self.len.get()
     }
 
-    /// Whether a store to this line may be waiting.
+    /// Returns whether a store to this line may be waiting.
     #[inline(always)]
     pub(crate) fn may_have(&self, line: usize) -> bool {
         self.lines[line % REMAINDERS].get() > 0
     }
 
-    /// Whether a store to this line waits.
+    /// Returns whether a store to this line waits.
     pub(crate) fn has(&self, line: usize) -> bool {
         if !self.may_have(line) {
             return false;
@@ -133,7 +133,7 @@ impl StoreBuffer {
         Some(removed)
     }
 
-    /// Whether no store may have to request its line before its turn.
+    /// Returns whether no store may have to request its line before its turn.
     #[inline(always)]
     pub(crate) fn asks_nothing(&self) -> bool {
         self.may_ask.get() == 0

@@ -45,8 +45,7 @@ pub enum Workload {
         /// Length of the non-critical section.
         non_critical: u32,
     },
-    /// The same with readers, several locks or lines, or times outside that
-    /// vary.
+    /// Means the same with readers, several locks or lines, or times outside that vary.
     Mixed(Mixed),
     /// One system call on a file of the thread's own under one big lock
     /// (report 4).
@@ -66,7 +65,7 @@ pub struct Counter {
     pub inside_ns: f64,
     /// Computing between two turns, ns.
     pub outside_ns: f64,
-    /// What a turn does to the word.
+    /// Holds what a turn does to the word.
     pub counting: Counting,
     /// As [`Loop::by_clock`].
     pub by_clock: bool,
@@ -81,7 +80,7 @@ pub struct Mixed {
     pub non_critical: u64,
     /// Number of locks.
     pub locks: u32,
-    /// What a turn does beyond its lengths.
+    /// Holds what a turn does beyond its lengths.
     pub mix: Mix,
     /// Units of the first thread's critical sections; 0 if they are as long as the others'.
     pub hog: u64,
@@ -99,7 +98,7 @@ impl Mixed {
         }
     }
 
-    /// Whether every turn is like every other.
+    /// Returns whether every turn is like every other.
     pub(crate) fn is_usual(&self) -> bool {
         self.locks == 1 && self.mix.is_usual()
     }
@@ -121,9 +120,9 @@ pub struct Loop {
     pub long_ns: f64,
     /// Number of locks, of which each turn takes one at random; 0 is one too.
     pub locks: u32,
-    /// Whether its lengths are times by the clock while all threads have work: a
-    /// benchmark whose threads measure their lengths together makes them so. Whether
-    /// a sibling thread computes or waits then makes no difference; once it has ended,
+    /// Says whether its lengths are times by the clock while all threads have work: a
+    /// benchmark whose threads measure their lengths together makes them so. Whether a
+    /// sibling thread computes or waits then makes no difference; once it has ended,
     /// computing takes less. Otherwise two siblings that compute slow each other.
     pub by_clock: bool,
     /// One turn of a thread in this many takes the lock to write, the others to read;
@@ -138,8 +137,8 @@ pub struct Fstat {
     pub outside_ns: f64,
     /// Time under the lock, ns.
     pub inside_ns: f64,
-    /// How often the holder reads the lock's own state while it holds
-    /// (assertions that the lock is held).
+    /// Says how often the holder reads the lock's own state while it holds (assertions
+    /// that the lock is held).
     pub state_reads: u32,
 }
 
@@ -213,7 +212,7 @@ impl Workload {
         }
     }
 
-    /// Why it cannot be run; `None` if it can.
+    /// Returns why it cannot be run; `None` if it can.
     pub(crate) fn fault(&self) -> Option<String> {
         let locks = self.locks();
         match self {

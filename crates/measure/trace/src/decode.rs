@@ -12,7 +12,7 @@ pub struct Decoder<'a> {
     at: usize,
     tick: u64,
     addresses: Addresses,
-    /// What else the last record says.
+    /// Holds what else the last record says.
     then: Option<Event<'a>>,
     damaged: bool,
 }
@@ -37,8 +37,8 @@ impl<'a> Decoder<'a> {
         self.at
     }
 
-    /// Whether it ended at bytes that are no record. A record cut off by the
-    /// end of the bytes is not damage.
+    /// Returns whether it ended at bytes that are no record. A record cut off by the end
+    /// of the bytes is not damage.
     #[must_use]
     pub fn damaged(&self) -> bool {
         self.damaged

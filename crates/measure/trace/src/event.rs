@@ -3,10 +3,10 @@
 //! Times are in ticks of the processor's counter, or in nanoseconds where there
 //! is none; [`crate::Info::nanoseconds_per_tick`] converts them.
 
-/// How a lock is requested.
+/// Describes how a lock is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Whether other readers may hold it too.
+    /// Says whether other readers may hold it too.
     pub shared: bool,
     /// For how long the thread would wait.
     pub attempt: Attempt,
@@ -26,7 +26,7 @@ pub enum Attempt {
     FoundHeld,
 }
 
-/// What a lock is that the C library has to keep, as a set.
+/// Describes what a lock is that the C library has to keep, as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LockKind(pub u8);
 
@@ -67,7 +67,7 @@ impl LockKind {
     }
 }
 
-/// What happened. Locks and conditions are given by their addresses, stacks by
+/// Names what happened. Locks and conditions are given by their addresses, stacks by
 /// numbers of the thread, which an [`Event::Stack`] explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -79,13 +79,13 @@ pub enum Event<'a> {
         /// another.
         image: u64,
     },
-    /// What the image is; by its first thread.
+    /// Means what the image is; by its first thread.
     Image {
         /// The number of the process.
         process: u64,
-        /// That of its parent.
+        /// Holds that of its parent.
         parent: u64,
-        /// Whether a fork began it, and not an `exec`.
+        /// Says whether a fork began it, and not an `exec`.
         forked: bool,
     },
     /// A mapped part of a file of the image.
@@ -101,7 +101,7 @@ pub enum Event<'a> {
     },
     /// The calls that a number of this thread stands for.
     Stack {
-        /// What later events of the thread call the stack.
+        /// Holds what later events of the thread call the stack.
         number: u64,
         /// Addresses after the calls, from the call of the lock outwards.
         frames: Frames<'a>,
@@ -112,7 +112,7 @@ pub enum Event<'a> {
         lock: u64,
         /// The number of the stack of calls, as in [`Event::Stack`].
         stack: u64,
-        /// Whether it reads, and whether it would wait.
+        /// Says whether it reads, and whether it would wait.
         access: Access,
     },
     /// It has the lock that it asked for.
@@ -134,19 +134,19 @@ pub enum Event<'a> {
         lock: u64,
         /// The number of the stack of calls, as in [`Event::Stack`].
         stack: u64,
-        /// Whether there is a deadline.
+        /// Says whether there is a deadline.
         timed: bool,
     },
     /// That wait has ended, and the thread has the lock again.
     Woken {
-        /// Whether the deadline ended it.
+        /// Says whether the deadline ended it.
         timed_out: bool,
     },
     /// It wakes waiters of a condition.
     Signal {
         /// The address of the condition variable in the image.
         condition: u64,
-        /// Whether it wakes all of them.
+        /// Says whether it wakes all of them.
         broadcast: bool,
     },
     /// It makes another thread.
@@ -163,7 +163,7 @@ pub enum Event<'a> {
     Joined,
     /// It begins to sleep, or to wait until a file has something for it.
     Sleep {
-        /// Whether only the time ends it.
+        /// Says whether only the time ends it.
         timed: bool,
     },
     /// That has ended.
@@ -177,9 +177,9 @@ pub enum Event<'a> {
     },
     /// The thread ends. Destructors of its data may still take locks.
     Ended,
-    /// How often the system took the CPU from the thread, and for how long it had one,
-    /// since its start. It stands before the record that ends a long stretch which is no
-    /// wait, with the same time ([`Event::LONG_NS`]).
+    /// Says how often the system took the CPU from the thread, and for how long it had
+    /// one, since its start. It stands before the record that ends a long stretch which
+    /// is no wait, with the same time ([`Event::LONG_NS`]).
     Switches {
         /// Switches because it waited.
         voluntary: u64,
@@ -195,7 +195,7 @@ pub enum Event<'a> {
     Kind {
         /// The address of the lock in the image.
         lock: u64,
-        /// What it is.
+        /// Holds what it is.
         kind: LockKind,
     },
     /// For how long another thread of the image has had a CPU since its start, when the
@@ -206,8 +206,8 @@ pub enum Event<'a> {
         /// Nanoseconds of CPU time.
         ran_ns: u64,
     },
-    /// What the recording of the last operation took, of those that were timed
-    /// for that; one of [`Event::COST_EVERY`].
+    /// Means what the recording of the last operation took, of those that were timed for
+    /// that; one of [`Event::COST_EVERY`].
     Cost {
         /// Ticks of the recording's clock.
         ticks: u64,
@@ -270,7 +270,7 @@ pub(crate) mod kind {
     pub(crate) const KIND: u8 = 24;
     pub(crate) const RAN: u8 = 25;
 
-    /// Where the kind's own bits begin.
+    /// Says where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;
 
     /// The first byte of the record that says the same and that it ended at

@@ -12,7 +12,7 @@ pub const VERSION: u32 = 5;
 /// The oldest version that is read: 4 lacks two kinds of records, and is no different
 /// otherwise.
 pub(crate) const OLDEST: u32 = 4;
-/// Where the first block begins.
+/// Says where the first block begins.
 pub const FIRST: usize = 4096;
 /// Size of a block in bytes.
 pub const BLOCK: usize = 32 << 10;
@@ -53,12 +53,12 @@ pub struct Header {
     pub machine: [u8; 512],
     /// The command line of the program, ending in zeros; cut if longer.
     pub command: [u8; 1024],
-    /// What a round trip of a cache line between two CPUs of the machine took when the
-    /// recording began and when it ended, in nanoseconds, as the bits of an `f64`; 0 if
-    /// that is not known, as in older recordings.
+    /// Holds what a round trip of a cache line between two CPUs of the machine took when
+    /// the recording began and when it ended, in nanoseconds, as the bits of an `f64`; 0
+    /// if that is not known, as in older recordings.
     round_trips: [AtomicU64; 2],
-    /// How many CPUs the program and how many others had on average, as the bits of an
-    /// `f64`; 0 both if that is not known, as in older recordings.
+    /// Counts how many CPUs the program and how many others had on average, as the bits
+    /// of an `f64`; 0 both if that is not known, as in older recordings.
     cpus_used: [AtomicU64; 2],
     /// The folder in which the program was started, ending in zeros; empty in older
     /// recordings, and if it is longer.
@@ -67,7 +67,7 @@ pub struct Header {
     rest: [u8; REST],
 }
 
-/// What is left of the page, so that no byte of it is without a value.
+/// Holds what is left of the page, so that no byte of it is without a value.
 const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16 - 512;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
@@ -77,7 +77,7 @@ pub const MOST_BLOCKS: u32 = CLOSED - 1;
 /// Marks a file as one in which no more blocks are claimed.
 const CLOSED: u32 = 1 << 31;
 
-/// What was recorded.
+/// Names what was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A program's locks, by the recorder in it.
@@ -98,7 +98,7 @@ impl Source {
         }
     }
 
-    /// What stands for it in [`Header::source`].
+    /// Returns what stands for it in [`Header::source`].
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// Why a recording ended.
+/// Says why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// It was never told to stop: the recording command did not live to see
@@ -228,7 +228,7 @@ impl Header {
         }
     }
 
-    /// Whether the recording is over.
+    /// Returns whether the recording is over.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) != 0
@@ -304,7 +304,7 @@ impl Fields<'_> {
         round_trips.map(|ns| Some(ns).filter(|ns| ns.is_normal() && *ns > 0.0))
     }
 
-    /// How many CPUs the program and how many others had, if that is known.
+    /// Returns how many CPUs the program and how many others had, if that is known.
     pub(crate) fn cpus_used(&self) -> Option<[f64; 2]> {
         let used = self.pair(core::mem::offset_of!(Header, cpus_used));
         let known = used.iter().all(|cpus| cpus.is_finite() && *cpus >= 0.0);

@@ -38,7 +38,7 @@ const LOCKING: [&str; 32] = [
     "contention_",
 ];
 
-/// Whether a function takes a lock on behalf of its caller.
+/// Returns whether a function takes a lock on behalf of its caller.
 pub(crate) fn is_locking(call: &str) -> bool {
     LOCKING.iter().any(|own| call.starts_with(own))
 }

@@ -28,7 +28,7 @@ const NO_LOCKS: [&str; 5] = [
     "rcu_tasks_trace",
 ];
 
-/// How many of the innermost calls are of the lock itself; of calls that all are,
+/// Returns how many of the innermost calls are of the lock itself; of calls that all are,
 /// none.
 fn of_the_lock(calls: &[(u64, &str)]) -> usize {
     let caller = calls.iter().position(|(_, symbol)| !is_locking(symbol));
@@ -44,10 +44,10 @@ pub struct KernelWait {
     pub began: u64,
     /// The address of the lock.
     pub lock: u64,
-    /// What the kernel says of the lock: `SPIN`, `MUTEX`, `READ|PERCPU`; empty
-    /// for a semaphore.
+    /// Holds what the kernel says of the lock: `SPIN`, `MUTEX`, `READ|PERCPU`; empty for
+    /// a semaphore.
     pub kind: String,
-    /// How long it waited.
+    /// Says how long it waited.
     pub nanoseconds: u64,
     /// The calls that led there, innermost first, without offsets.
     pub calls: Vec<String>,
@@ -112,7 +112,7 @@ struct Reading<'e, 'a> {
     events: &'e [PerfEvent<'a>],
     waits: Vec<KernelWait>,
     lanes: BTreeMap<Lane, Vec<(u64, Event<'e>)>>,
-    /// What each task asks for, outermost first.
+    /// Holds what each task asks for, outermost first.
     asks: HashMap<Lane, Vec<Begun>>,
     /// The lane of what each task holds.
     holds: HashMap<(Lane, u64), Vec<Lane>>,
@@ -287,7 +287,7 @@ impl<'e, 'a> Reading<'e, 'a> {
             .any(|event| event.lock == lock)
     }
 
-    /// What a task asks for is held; who holds it may not have been recorded.
+    /// Returns what a task asks for is held; who holds it may not have been recorded.
     fn found_held(&mut self, task: Lane, number: usize) {
         let event = &self.events[number];
         let events = self.events;
@@ -439,7 +439,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         self.lanes.entry(lane).or_default().push((at, event));
     }
 
-    /// What has begun and not ended waits at the end of the recording.
+    /// Returns what has begun and not ended waits at the end of the recording.
     fn pending(&mut self) {
         let asks: Vec<Begun> = self.asks.drain().flat_map(|(_, asks)| asks).collect();
         for begun in asks

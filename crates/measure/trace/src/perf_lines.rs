@@ -11,12 +11,12 @@ pub enum Point {
     ContentionBegin,
     /// `lock:contention_end`; whether the thread has the lock.
     ContentionEnd {
-        /// Whether it has.
+        /// Says whether it has.
         got: bool,
     },
     /// `lock:lock_acquire`; whether the thread has the lock already.
     Acquire {
-        /// Whether it has.
+        /// Says whether it has.
         tried: bool,
     },
     /// `lock:lock_contended`: the lock is held, so its thread waits.
@@ -38,20 +38,20 @@ pub struct PerfEvent<'a> {
     pub cpu: u64,
     /// When, in nanoseconds of the recording's clock.
     pub nanoseconds: u64,
-    /// What happened.
+    /// Holds what happened.
     pub point: Point,
     /// The address of the lock, or of what lockdep knows of it.
     pub lock: u64,
-    /// Whether other readers may have it too.
+    /// Says whether other readers may have it too.
     pub shared: bool,
-    /// What the lock is called, where lockdep says it; of a wait its kind.
+    /// Holds what the lock is called, where lockdep says it; of a wait its kind.
     pub name: &'a str,
     /// The calls that led there, innermost first: address, and symbol with
     /// offset.
     pub calls: Vec<(u64, &'a str)>,
 }
 
-/// What the kernel writes instead of an event's name before calls.
+/// Holds what the kernel writes instead of an event's name before calls.
 const STACK: &str = "<stack trace>";
 
 /// Functions of the tracepoints themselves, which are no callers.

@@ -11,7 +11,7 @@ use crate::kernel_callers::is_locking;
 pub struct LockTable {
     /// The program that wrote it.
     pub program: &'static str,
-    /// Whether acquisitions that did not wait are counted too.
+    /// Says whether acquisitions that did not wait are counted too.
     pub counts_all: bool,
     /// Its rows, in order.
     pub rows: Vec<LockRow>,
@@ -24,7 +24,7 @@ pub struct LockTable {
 pub struct LockRow {
     /// The first call that is not of the lock itself, or the name of the lock.
     pub name: String,
-    /// What kind of lock it is, such as `spinlock`; empty where it is not said.
+    /// Holds what kind of lock it is, such as `spinlock`; empty where it is not said.
     pub kind: String,
     /// The lock that the longest wait was for, where it is said.
     pub lock: String,
@@ -119,7 +119,7 @@ impl Titles {
     }
 }
 
-/// What stands behind the times of a row of `perf lock contention`.
+/// Names what stands behind the times of a row of `perf lock contention`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behind {
     /// `spinlock CALLER`: rows by call site.
@@ -171,7 +171,7 @@ fn contention(words: &[&str], behind: Behind) -> Option<LockRow> {
     })
 }
 
-/// The same with commas (`-x ,`), times in nanoseconds.
+/// Returns the same with commas (`-x ,`), times in nanoseconds.
 fn csv(line: &str, behind: Behind) -> Option<LockRow> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let [count, waited, longest, _, rest @ ..] = fields.as_slice() else {

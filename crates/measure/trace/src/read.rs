@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-/// Why a file cannot be read as a recording.
+/// Says why a file cannot be read as a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is something else.
@@ -36,7 +36,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What the header says.
+/// Describes what the header says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// Nanoseconds in a tick.
@@ -45,7 +45,7 @@ pub struct Info {
     pub began: u64,
     /// When it ended, in ticks: at its stop, or at its last record.
     pub ended: u64,
-    /// Why the recording ended.
+    /// Says why the recording ended.
     pub stopped: Stopped,
     /// Whose locks were recorded, and by what.
     pub source: Source,
@@ -57,15 +57,16 @@ pub struct Info {
     pub command: String,
     /// The folder in which the program was started; empty if that is not known.
     pub folder: String,
-    /// What a round trip between two of the machine's CPUs took when the recording began
-    /// and when it ended, in nanoseconds, where that is known.
+    /// Holds what a round trip between two of the machine's CPUs took when the recording
+    /// began and when it ended, in nanoseconds, where that is known.
     pub round_trips: [Option<f64>; 2],
-    /// How many CPUs the program and how many others had on average, if that is known.
+    /// Counts how many CPUs the program and how many others had on average, if that is
+    /// known.
     pub cpus_used: Option<[f64; 2]>,
 }
 
-/// How far apart a machine's CPUs were: the round trip of a cache line between two, in
-/// nanoseconds. The host of a virtual machine moves them.
+/// Says how far apart a machine's CPUs were: the round trip of a cache line between two,
+/// in nanoseconds. The host of a virtual machine moves them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Apart {
     /// It was not measured.
@@ -80,7 +81,7 @@ impl Apart {
     /// Round trips that differ by more are of CPUs in other places.
     const SAME: f64 = 1.6;
 
-    /// What was measured at two times, or at one of them.
+    /// Returns what was measured at two times, or at one of them.
     #[must_use]
     pub fn of(round_trips: [Option<f64>; 2]) -> Self {
         match round_trips {
@@ -95,7 +96,7 @@ impl Apart {
 }
 
 impl Info {
-    /// How far apart the machine's CPUs were while it recorded.
+    /// Returns how far apart the machine's CPUs were while it recorded.
     #[must_use]
     pub fn apart(&self) -> Apart {
         Apart::of(self.round_trips)
@@ -113,8 +114,8 @@ impl Info {
         None
     }
 
-    /// How many CPUs others had, if the program had to share the machine's with them: so
-    /// many that hardly any was free.
+    /// Returns how many CPUs others had, if the program had to share the machine's with
+    /// them: so many that hardly any was free.
     #[must_use]
     pub fn shared_with_others(&self) -> Option<f64> {
         /// The share of one CPU that something has on every machine.
@@ -127,7 +128,7 @@ impl Info {
     }
 }
 
-/// What a file lacks.
+/// Describes what a file lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// Number of blocks that were claimed and are not there, or in part: the
@@ -147,17 +148,17 @@ pub struct Thread {
     /// When its image ended, and for how many nanoseconds it had had a CPU then, if it had
     /// not ended itself.
     pub ran: Option<(u64, u64)>,
-    /// Where its records are in the file, in order of time, with the time of
-    /// the first.
+    /// Says where its records are in the file, in order of time, with the time of the
+    /// first.
     pieces: Vec<(u64, Range<usize>)>,
 }
 
 /// A recording that has been read.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// What the header says.
+    /// Holds what the header says.
     pub info: Info,
-    /// What is not there.
+    /// Holds what is not there.
     pub missing: Missing,
     /// The threads, by number.
     pub threads: Vec<Thread>,

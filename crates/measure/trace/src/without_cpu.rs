@@ -18,23 +18,23 @@ pub struct WithoutCpu {
     pub since: u64,
     /// For how many of its ticks.
     pub ticks: u64,
-    /// Whether the thread waited for something; otherwise others were to run.
+    /// Says whether the thread waited for something; otherwise others were to run.
     pub waited: bool,
 }
 
-/// What is known of the CPU time of a thread while its records are read.
+/// Describes what is known of the CPU time of a thread while its records are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTime {
     /// The time of the last record.
     last: u64,
     asked: Option<Asked>,
-    /// How many waits the records had since then, each of which is a switch, and for how
-    /// many ticks.
+    /// Counts how many waits the records had since then, each of which is a switch, and
+    /// for how many ticks.
     waits: u64,
     waited: u64,
 }
 
-/// What the system said last, and when.
+/// Describes what the system said last, and when.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     tick: u64,

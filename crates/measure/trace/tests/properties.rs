@@ -187,7 +187,7 @@ fn write(threads: &[Vec<(u64, Owned)>], blocks: u32) -> File {
     File { bytes, written }
 }
 
-/// What a thread of a trace did, without where its blocks begin.
+/// Returns what a thread of a trace did, without where its blocks begin.
 fn read(trace: &Trace, number: usize) -> Vec<(u64, Event<'_>)> {
     trace
         .threads

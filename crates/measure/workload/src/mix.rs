@@ -127,7 +127,8 @@ pub struct Mix {
     /// Says whether a turn takes two of the locks, one within the other, in the
     /// order of their addresses.
     pub nested: bool,
-    /// How long each holder sleeps in its critical section, as one that does I/O, ns.
+    /// Says how long each holder sleeps in its critical section, as one that does I/O,
+    /// ns.
     #[serde(skip_serializing_if = "is_zero")]
     pub hold_sleep_ns: u64,
     /// Length of the first thread's critical sections, in the unit of the others; 0 if they

@@ -235,7 +235,7 @@ impl Table {
         self.at(at * self.sum())
     }
 
-    /// The same among all but one.
+    /// Returns the same among all but one.
     fn chosen_but(&self, but: usize, at: f64) -> usize {
         let before = but.checked_sub(1).map_or(0.0, |lock| self.0[lock]);
         let weight = self.0[but] - before;

@@ -44,7 +44,7 @@ static CODE: [[AtomicUsize; 2]; LIBRARIES] =
 /// The pipe to the thread that explains.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// What was done at each of the faults before.
+/// Holds what was done at each of the faults before.
 static EARLIER: OnceLock<[SigAction; 5]> = OnceLock::new();
 
 /// From now on a crash in the code of this library, which is in this slot, is
@@ -115,8 +115,8 @@ extern "C" fn crashed(signal: c_int, info: *mut libc::siginfo_t, context: *mut l
     }
 }
 
-/// Whether nobody has told of a crash before this one: several threads may
-/// crash at once.
+/// Returns whether nobody has told of a crash before this one: several threads may crash
+/// at once.
 fn is_first() -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
     match claim() {

@@ -34,25 +34,25 @@ pub struct Facts {
     pub ctx_bytes: usize,
     /// Alignment of a context.
     pub ctx_align: usize,
-    /// Whether there is a `lab_init`.
+    /// Says whether there is a `lab_init`.
     pub init: bool,
-    /// Whether there is a `lab_trylock`.
+    /// Says whether there is a `lab_trylock`.
     pub try_lock: bool,
-    /// Whether there are `lab_read_lock` and `lab_read_unlock`.
+    /// Says whether there are `lab_read_lock` and `lab_read_unlock`.
     pub readers_share: bool,
-    /// Whether there is a `lab_read_trylock`.
+    /// Says whether there is a `lab_read_trylock`.
     pub try_read: bool,
-    /// Whether there is a `lab_is_locked`.
+    /// Says whether there is a `lab_is_locked`.
     pub is_locked: bool,
-    /// Whether it serves in the order of arrival.
+    /// Says whether it serves in the order of arrival.
     pub fifo: bool,
     /// The most CPUs that may use it, if it declares a bound.
     pub max_cpus: Option<usize>,
     /// The most acquisitions of a CPU at once, if it declares a bound.
     pub nesting: Option<usize>,
-    /// Whether an acquisition may be interrupted by another.
+    /// Says whether an acquisition may be interrupted by another.
     pub interrupts: bool,
-    /// How many readers may pass a writer that waits, if it declares a bound.
+    /// Counts how many readers may pass a writer that waits, if it declares a bound.
     pub readers_pass: Option<usize>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) static ACCESSES: AtomicU64 = AtomicU64::new(0);
 /// The address range of the library's code.
 static CODE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// How a child ended without an answer.
+/// Describes how a child ended without an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Death {
     /// The signal; `SIGALRM` if it was stopped because it made no progress.
@@ -90,7 +90,7 @@ impl Death {
     }
 }
 
-/// Why a child returned no result.
+/// Says why a child returned no result.
 #[derive(Debug)]
 pub(crate) enum Lost {
     /// The lock's code ended the child.
@@ -105,10 +105,10 @@ pub(crate) enum Lost {
 /// that shows its parent when it has ended.
 static FORKING: Mutex<()> = Mutex::new(());
 
-/// Whether this process is a child.
+/// Says whether this process is a child.
 static IN_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process is a child.
+/// Returns whether this process is a child.
 pub(crate) fn in_a_child() -> bool {
     IN_CHILD.load(Ordering::Relaxed)
 }

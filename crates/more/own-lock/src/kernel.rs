@@ -86,7 +86,7 @@ const EMPTY: [&str; 24] = [
     "trace/events/lock.h",
 ];
 
-/// How the checker maps a kernel's orderings, for a report.
+/// Sets how the checker maps a kernel's orderings, for a report.
 pub(crate) const WITH_DEPENDENCIES: &str = "\
 C11, with the address dependencies that the kernel relies on: a READ_ONCE of \
 a pointer and an xchg_relaxed are taken for Acquires, and a read-modify-write \
@@ -95,7 +95,7 @@ dependencies, and an Acquire orders more than one does, so a bug that only \
 machines without such an order show (Arm) may be missed. --c11 takes the \
 orderings as they are written. Plain accesses are not checked for data races. Neither is the kernel's own memory model.";
 
-/// The same assumption of any file.
+/// Holds the same assumption of any file.
 pub(crate) const DEPENDENCIES_OF_A_FILE: &str = "\
 C11, with address dependencies, on which these verdicts hang: a relaxed read of \
 8 bytes and a relaxed exchange are taken for Acquires, and a read-modify-write \
@@ -104,7 +104,7 @@ dependencies, and an Acquire orders more than one does, so a bug that only \
 machines without such an order show (Arm) may be missed. Without --dependencies \
 the orderings are taken as they are written.";
 
-/// The same without dependencies.
+/// Holds the same without dependencies.
 pub(crate) const STRICT: &str = "\
 C11 as written, without the address dependencies that the kernel relies on: \
 a promise that is broken here may be kept by every machine. Plain accesses \

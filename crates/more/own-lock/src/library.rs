@@ -56,16 +56,16 @@ pub(crate) const EXCHANGE: c_uint = 0;
 /// c/instrumented.c says.
 pub(crate) const WEAK: c_int = 0x100;
 
-/// What c/instrumented.c notes at the entry of each function: the registers that a call
-/// preserves and the stack pointer. Beside memory, a loop of the caller depends on
-/// nothing else.
+/// Describes what c/instrumented.c notes at the entry of each function: the registers
+/// that a call preserves and the stack pointer. Beside memory, a loop of the caller
+/// depends on nothing else.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Frame {
     registers: [u64; 6],
     /// 0: it is not known.
     pub(crate) stack: usize,
-    /// Whether a compare-and-swap that would succeed has failed.
+    /// Says whether a compare-and-swap that would succeed has failed.
     failed: u64,
 }
 
@@ -121,8 +121,8 @@ pub(crate) fn low(size: c_uint, value: u64) -> u64 {
     }
 }
 
-/// What the lock's code has found wrong with itself, for the functions `fail`:
-/// an assertion of this text, or in line 0 a call of that function.
+/// Returns what the lock's code has found wrong with itself, for the functions `fail`: an
+/// assertion of this text, or in line 0 a call of that function.
 ///
 /// # Safety
 /// Both are strings of the library.
@@ -141,15 +141,15 @@ pub(crate) unsafe fn found_wrong(text: *const c_char, file: *const c_char, line:
     }
 }
 
-/// Why a word at this address is none to sleep on; `line` is that of the call.
+/// Returns why a word at this address is none to sleep on; `line` is that of the call.
 pub(crate) fn no_futex_word(address: usize, line: &str) -> Option<String> {
     (!address.is_multiple_of(4)).then(|| {
         format!("the futex word at {line} is not aligned to 4 bytes (address {address:#x})")
     })
 }
 
-/// Why a call of the system at this line is refused; `operation` is that of a futex,
-/// or negative.
+/// Returns why a call of the system at this line is refused; `operation` is that of a
+/// futex, or negative.
 pub(crate) fn call_refused(number: c_long, operation: c_long, line: &str) -> String {
     let what = match operation {
         ..0 => format!("call {number} of the system"),
@@ -173,7 +173,7 @@ pub(crate) struct Library {
     pub(crate) try_read: Option<Try>,
     pub(crate) init: Option<Init>,
     pub(crate) is_locked: Option<Ask>,
-    /// Where the loader put it: an address in the file is relative to this.
+    /// Says where the loader put it: an address in the file is relative to this.
     pub(crate) base: usize,
     /// Address range of its code.
     pub(crate) code: Range<usize>,
@@ -181,12 +181,12 @@ pub(crate) struct Library {
     pub(crate) data: Range<usize>,
     /// Its static variables, by name, in order of their addresses; empty if the file has no symbols.
     pub(crate) objects: Arc<Vec<(String, Range<usize>)>>,
-    /// Where its functions note how they were entered; 0 if they do not.
+    /// Says where its functions note how they were entered; 0 if they do not.
     entered: usize,
 }
 
 impl Library {
-    /// How the function under way was entered.
+    /// Returns how the function under way was entered.
     pub(crate) fn entered(&self) -> Frame {
         // SAFETY: a variable of the library, which stays loaded.
         unsafe { (self.entered as *const Frame).as_ref() }

@@ -70,7 +70,7 @@ fn promises(text: &str, unit: &Unit, edit: &Edit, rules: Rules) -> Option<Vec<Pr
 pub(crate) struct Edit {
     pub(crate) at: Range<usize>,
     pub(crate) new: String,
-    /// What was there and what is.
+    /// Holds what was there and what is.
     pub(crate) change: String,
 }
 
@@ -101,7 +101,7 @@ const SIGNS: [&str; 21] = [
     "*=", "/=", "&=", "|=", "^=", "::",
 ];
 
-/// What stands for what; each the other way round too.
+/// Holds what stands for what; each the other way round too.
 const SWAPPED: [(&str, &str); 9] = [
     ("==", "!="),
     ("<", "<="),
@@ -280,14 +280,14 @@ pub(crate) fn edits(text: &str) -> Vec<Edit> {
     edits
 }
 
-/// Whether a token is the name of a field that is accessed.
+/// Returns whether a token is the name of a field that is accessed.
 fn is_field(tokens: &[Token<'_>], at: usize) -> bool {
     let called = tokens.get(at + 1).is_some_and(|next| next.text == "(");
     let before = at.checked_sub(1).map(|before| tokens[before].text);
     tokens[at].kind == Kind::Name && matches!(before, Some("->" | ".")) && !called
 }
 
-/// What stands for a sign, if that is one between two values.
+/// Returns what stands for a sign, if that is one between two values.
 fn swapped(tokens: &[Token<'_>], at: usize) -> Option<&'static str> {
     let sign = tokens[at].text;
     let before = tokens[at.checked_sub(1)?];

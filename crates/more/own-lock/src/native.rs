@@ -28,7 +28,7 @@ struct HostTable {
     fail: extern "C-unwind" fn(*const c_char, *const c_char, c_uint),
 }
 
-/// What every library for this machine calls.
+/// Holds what every library for this machine calls.
 const HOST: HostTable = HostTable { cpu, node, fail };
 
 extern "C-unwind" fn cpu() -> c_uint {

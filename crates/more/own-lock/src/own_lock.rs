@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long the code of a lock may run without an access, unless the caller
-/// says otherwise.
+/// Sets how long the code of a lock may run without an access, unless the caller says
+/// otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the code of a lock runs on, in a sentence about its end.
+/// Names what the code of a lock runs on, in a sentence about its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Runner {
     /// A simulated CPU, whose number the child notes.
@@ -91,14 +91,14 @@ impl OwnLock {
         })
     }
 
-    /// The same lock, whose code may run for `patience` without an access.
+    /// Returns the same lock, whose code may run for `patience` without an access.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same lock, for the checker of which address dependencies order, as in a
-    /// kernel's lock.
+    /// Returns the same lock, for the checker of which address dependencies order, as in
+    /// a kernel's lock.
     #[must_use]
     pub fn with_dependencies(self) -> Self {
         Self {

@@ -44,7 +44,8 @@ pub(crate) struct Loop {
     /// The registers and the stack at that pause.
     anchor: Vec<u8>,
     words: Vec<Read>,
-    /// What was read in each byte since then, and whether it was the same each time.
+    /// Holds what was read in each byte since then, and whether it was the same each
+    /// time.
     bytes: Vec<(usize, u8)>,
     varied: bool,
     reads: u32,

@@ -132,7 +132,7 @@ impl<const SHARED: bool> Simulated<SHARED> {
         f(&library)
     }
 
-    /// Whether the lock is held.
+    /// Returns whether the lock is held.
     fn is_held(&self) -> bool {
         self.call(|library| match library.is_locked {
             // SAFETY: the lock in its place.

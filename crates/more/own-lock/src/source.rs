@@ -35,7 +35,7 @@ const ENDINGS: [(&str, bool); 5] = [
     ("C", true),
 ];
 
-/// Whether a file's ending means C++; `None` if it means neither C nor C++.
+/// Returns whether a file's ending means C++; `None` if it means neither C nor C++.
 pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
     let ending = path.extension()?.to_str()?;
     ENDINGS

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../c/template.c");
 
-/// Whether [`write_template`] would make this file.
+/// Returns whether [`write_template`] would make this file.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file exists already, or its name is not that of a C

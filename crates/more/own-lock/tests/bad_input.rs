@@ -30,7 +30,7 @@ fn compile(parts: &[&str]) -> Result<OwnLock, Error> {
     compile_as("mylock.c", parts)
 }
 
-/// What is said of a file that cannot be simulated; it may be measured.
+/// Returns what is said of a file that cannot be simulated; it may be measured.
 fn not_compiled(parts: &[&str]) -> String {
     let registered = compile(parts).and_then(|lock| lock.register("mylock.c"));
     match registered.unwrap_err() {

@@ -52,7 +52,7 @@ fn assert_kept(what: &str, properties: &[Property], executions: u64) {
     }
 }
 
-/// What is weakened: a kind of ordering, what stands there, what it becomes.
+/// Names what is weakened: a kind of ordering, what stands there, what it becomes.
 type Weakening = (Part, u8, u8);
 
 /// Every weakening that one of these models shows to break a promise. Each
@@ -157,7 +157,7 @@ fn known_bugs_of_public_locks_are_found() {
     }
 }
 
-/// What a compiler may do with plain accesses is no execution of the model, so
+/// Returns what a compiler may do with plain accesses is no execution of the model, so
 /// the race itself breaks the promise; volatile accesses are relaxed ones.
 #[test]
 fn plain_accesses_that_race_break_a_promise() {
@@ -204,9 +204,9 @@ void lab_unlock(void *p, void *c) {
     assert_kept("counted.c", &promises_of(path.to_str().unwrap(), &[]), 300);
 }
 
-/// What lies between the accesses of a file is changed as well. Of the
-/// test-and-set lock all is noticed but what changes nothing: any value but 0
-/// is held, and it need not read before it tries again.
+/// Returns what lies between the accesses of a file is changed as well. Of the
+/// test-and-set lock all is noticed but what changes nothing: any value but 0 is held,
+/// and it need not read before it tries again.
 #[test]
 fn mutants_of_a_file_are_changes_of_its_code() {
     let name = at("ttas.c");
@@ -316,7 +316,8 @@ fn counters_that_wrap_around_wrongly_break_a_promise() {
     }
 }
 
-/// What only an interrupt of a CPU shows that uses a node of its own, or all of them.
+/// Returns what only an interrupt of a CPU shows that uses a node of its own, or all of
+/// them.
 #[test]
 fn bugs_of_the_levels_of_nodes_break_a_promise() {
     let name = "(uint16_t)((cpu + 1) << 2 | level)";

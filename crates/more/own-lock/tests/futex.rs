@@ -160,7 +160,8 @@ void lab_unlock(void *p, void *c) {{ struct l *l = p; (void)c; atomic_fetch_sub(
         .unwrap()
 }
 
-/// What is wrong with a call is one sentence with its line, in both modelled worlds.
+/// Returns what is wrong with a call is one sentence with its line, in both modelled
+/// worlds.
 #[test]
 fn a_wrong_call_is_a_sentence_with_its_line() {
     let machine = Machine::builtin("flat-16").unwrap();
@@ -195,7 +196,7 @@ fn a_wrong_call_is_a_sentence_with_its_line() {
     }
 }
 
-/// Where nothing is simulated, any C will do.
+/// Returns where nothing is simulated, any C will do.
 #[test]
 fn what_cannot_be_simulated_is_measured() {
     let lock = written(

@@ -14,8 +14,8 @@ fn promises(file: &str, flags: &[&str]) -> Vec<Property> {
     lock.promises().unwrap()
 }
 
-/// What each promise comes to, those of these names only if there are any. Printed for
-/// whoever runs this with `--nocapture`: CPU time is last.
+/// Returns what each promise comes to, those of these names only if there are any.
+/// Printed for whoever runs this with `--nocapture`: CPU time is last.
 fn outcomes(
     file: &str,
     flags: &[&str],

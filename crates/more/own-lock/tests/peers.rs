@@ -63,14 +63,14 @@ GenMC RC11 szymanski    -             holds   szymanski.c    -
 GenMC RC11 dekker       rlx           fails   dekker.c       -DACQ2RX
 ";
 
-/// What the checker says of a file.
+/// Describes what the checker says of a file.
 #[derive(Clone)]
 struct Verdict {
     fails: bool,
     said: String,
 }
 
-/// What the checker says of a file: the first promise that fails, if one does.
+/// Returns what the checker says of a file: the first promise that fails, if one does.
 fn verdict(file: &str, flag: &str) -> Verdict {
     let (file, depends) = match file.strip_suffix('+') {
         Some(file) => (file, true),

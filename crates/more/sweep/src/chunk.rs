@@ -170,7 +170,7 @@ impl<'a> Chunk<'a> {
 /// The command that a store of a sweep names, the same for every executor.
 pub(crate) const COMMAND: &str = "locklab sweep sweep.toml";
 
-/// How far this machine's clock is ahead of that of the file system of a file
+/// Returns how far this machine's clock is ahead of that of the file system of a file
 /// that was written just now.
 fn clock_ahead(file: &Path) -> f64 {
     let written = std::fs::metadata(file).and_then(|file| file.modified());

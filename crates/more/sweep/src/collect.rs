@@ -42,7 +42,7 @@ impl Default for Figures {
 /// ns, where that was asked for; NaN where there is none.
 pub(crate) type OfRun = [f64; 3];
 
-/// What was collected.
+/// Describes what was collected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Collected {
     /// The figures of each run, by its number; NaN if it is missing.
@@ -107,7 +107,7 @@ pub(crate) fn collect(models: &Models, progress: &Progress) -> Result<Collected,
     Ok(collected)
 }
 
-/// What each row of a shard is checked against.
+/// Describes what each row of a shard is checked against.
 struct Expected<'a> {
     plan: &'a Plan,
     /// Cells of each comparison, by block and pair of locks.
@@ -149,7 +149,7 @@ impl<'a> Expected<'a> {
         })
     }
 
-    /// Whether a row is the sample of this side of this run.
+    /// Returns whether a row is the sample of this side of this run.
     fn is(&self, row: &StoredRow<'_>, of: Option<&(usize, usize)>, run: &Run, side: &str) -> bool {
         of == Some(&(run.block, run.pair))
             && row.cell == self.cells[run.block][run.cell]

@@ -25,7 +25,7 @@ pub struct Request {
     pub text: String,
     /// Folder of the sweep.
     pub folder: PathBuf,
-    /// Whether its tasks run here or on a cluster.
+    /// Says whether its tasks run here or on a cluster.
     pub executor: Executor,
     /// The nodes to measure on, if it is a sweep over real machines
     /// ([`machines::nodes`]).
@@ -34,11 +34,11 @@ pub struct Request {
     pub tasks: Option<u64>,
     /// First seed, in place of the file's; of kernels, that of the first layout.
     pub seed: Option<u64>,
-    /// Whether to show neither a progress bar nor notes.
+    /// Says whether to show neither a progress bar nor notes.
     pub quiet: bool,
 }
 
-/// Where a sweep runs.
+/// Says where a sweep runs.
 #[derive(Clone, Debug)]
 pub enum Executor {
     /// On this many cores of this machine.
@@ -70,10 +70,10 @@ impl Executor {
     }
 }
 
-/// What was collected of a sweep.
+/// Describes what was collected of a sweep.
 #[derive(Debug)]
 pub struct Swept {
-    /// What there is to report.
+    /// Holds what there is to report.
     pub report: Report,
     /// The error that names what is missing, if something is.
     pub missing: Option<Error>,
@@ -223,7 +223,7 @@ pub fn task(folder: &Path, task: &Task, requeue: bool, quiet: bool) -> Result<()
     ))
 }
 
-/// What would run, as text or as JSON. `cores` are those of this machine, and
+/// Returns what would run, as text or as JSON. `cores` are those of this machine, and
 /// `words` formats a time.
 ///
 /// # Errors

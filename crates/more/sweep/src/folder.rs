@@ -26,9 +26,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What is fixed when a sweep of one kind begins.
+/// Describes what is fixed when a sweep of one kind begins.
 pub(crate) trait Fixed: Serialize + DeserializeOwned {
-    /// What the sweep compares on, as a sentence names it.
+    /// Holds what the sweep compares on, as a sentence names it.
     const KIND: &'static str;
 }
 
@@ -66,7 +66,7 @@ pub struct Status {
     pub done: u64,
     /// Number of units of the task.
     pub of: u64,
-    /// How far the node's clock is ahead of that of the folder's file system, in
+    /// Says how far the node's clock is ahead of that of the folder's file system, in
     /// seconds.
     #[serde(default)]
     pub clock_ahead: f64,
@@ -76,7 +76,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// That of a task of so many units, which begins on this machine.
+    /// Returns that of a task of so many units, which begins on this machine.
     pub(crate) fn begun(of: u64) -> Self {
         Self {
             node: tool::node(),
@@ -85,7 +85,7 @@ impl Status {
         }
     }
 
-    /// How the task ended: whether it is done.
+    /// Returns how the task ended: whether it is done.
     pub(crate) fn end(&mut self, ended: &Result<bool, Error>) {
         self.stopped = match ended {
             Ok(true) => None,
@@ -105,7 +105,7 @@ pub(crate) fn not_written(path: &Path, why: impl std::fmt::Display) -> Error {
 }
 
 impl Folder {
-    /// What was fixed when the sweep in a folder began; `None` if it holds none.
+    /// Returns what was fixed when the sweep in a folder began; `None` if it holds none.
     ///
     /// # Errors
     /// It holds a sweep of another kind or of another build of locklab, or

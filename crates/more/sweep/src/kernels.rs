@@ -34,7 +34,7 @@ use std::time::Duration;
 /// Longest boot of a guest.
 const LONGEST_BOOT: Duration = Duration::from_secs(900);
 
-/// What is fixed when a sweep of kernels begins.
+/// Describes what is fixed when a sweep of kernels begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Decided {
     /// The folder in which paths of the file start.
@@ -50,7 +50,7 @@ impl Fixed for Decided {
     const KIND: &'static str = "kernels";
 }
 
-/// What is asked of a sweep of kernels beside its file.
+/// Describes what is asked of a sweep of kernels beside its file.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelOptions {
     /// The file, for the paths in it.
@@ -64,13 +64,13 @@ pub(crate) struct KernelOptions {
 /// A sweep of kernels in its folder.
 #[derive(Debug)]
 pub(crate) struct KernelSweep {
-    /// Where its state is: plan, shards, progress, the merged store.
+    /// Says where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     decided: Decided,
     experiment: recipe::Experiment,
 }
 
-/// What was collected of a sweep of kernels.
+/// Describes what was collected of a sweep of kernels.
 #[derive(Debug)]
 pub(crate) struct CollectedKernels {
     /// The experiment, with a pair for each layout that is there.
@@ -357,7 +357,7 @@ impl KernelSweep {
     }
 }
 
-/// What would be built and booted.
+/// Returns what would be built and booted.
 ///
 /// # Errors
 /// The text is not a valid file of kernels, or `--array` is no number of

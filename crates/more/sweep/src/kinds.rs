@@ -28,11 +28,11 @@ pub(crate) struct Worker<'a> {
     /// The units that are done, over all tasks. A task adds also those that it
     /// finds in its shard.
     pub(crate) counted: &'a AtomicU64,
-    /// Whether to show neither a progress bar nor notes.
+    /// Says whether to show neither a progress bar nor notes.
     pub(crate) quiet: bool,
 }
 
-/// What there is to report of a sweep.
+/// Names what there is to report of a sweep.
 #[derive(Debug)]
 pub enum Report {
     /// A report of its own.
@@ -43,11 +43,11 @@ pub enum Report {
 
 /// One kind of sweep, in its folder.
 pub(crate) trait Sweep: Sync {
-    /// What its tasks are called, and what is counted in them.
+    /// Holds what its tasks are called, and what is counted in them.
     const NOUNS: (&'static str, &'static str);
-    /// Whether a task that runs here shows its progress itself.
+    /// Says whether a task that runs here shows its progress itself.
     const SHOWS_PROGRESS: bool = false;
-    /// What is collected of it.
+    /// Names what is collected of it.
     type Collected;
 
     fn folder(&self) -> &Folder;
@@ -76,7 +76,7 @@ pub(crate) trait Sweep: Sync {
     /// There is nothing to merge, or the store cannot be written.
     fn collect(&self, interrupt: &AtomicBool, quiet: bool) -> Result<Self::Collected, Error>;
 
-    /// What is missing of what was collected.
+    /// Returns what is missing of what was collected.
     fn missing(collected: &mut Self::Collected) -> &mut Vec<Missing>;
 
     /// The report on what was collected; `busy` is the share of the time that

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Name of the node of a sweep that runs on this machine.
 pub const HERE: &str = "here";
 
-/// What is fixed when a sweep over machines begins.
+/// Describes what is fixed when a sweep over machines begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Decided {
     seed: u64,
@@ -40,7 +40,7 @@ impl Fixed for Decided {
 /// A sweep over machines in its folder.
 #[derive(Debug)]
 pub struct Machines {
-    /// Where its state is: plan, shards, progress, the merged store.
+    /// Says where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     /// The file of the sweep.
     pub file: SweepFile,
@@ -234,7 +234,7 @@ pub fn nodes(features: &[String], cluster: bool) -> Result<Vec<String>, Error> {
     }
 }
 
-/// What a sweep over machines would measure.
+/// Describes what a sweep over machines would measure.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pairs: Vec<LockPair>,

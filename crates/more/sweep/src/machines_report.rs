@@ -48,11 +48,11 @@ struct Machine {
     cells: Vec<CellVerdict>,
 }
 
-/// What was collected of a sweep over machines.
+/// Describes what was collected of a sweep over machines.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedMachines {
     machines: Vec<Machine>,
-    /// What is missing of each node that is not complete.
+    /// Holds what is missing of each node that is not complete.
     pub(crate) missing: Vec<Missing>,
 }
 

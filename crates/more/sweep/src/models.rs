@@ -12,7 +12,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// What is fixed when it begins.
+/// Describes what is fixed when it begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Decided {
     /// Seed of the first replicate.
@@ -32,7 +32,7 @@ impl Fixed for Decided {
 /// A sweep of modelled machines in its folder.
 #[derive(Debug)]
 pub struct Models {
-    /// Where its state is: plan, shards, progress, the merged store.
+    /// Says where its state is: plan, shards, progress, the merged store.
     pub folder: Folder,
     /// Every run, in the order in which chunks are cut.
     pub plan: Plan,

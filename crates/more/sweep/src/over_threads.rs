@@ -11,7 +11,7 @@ use locklab_document::number::{self, count, label};
 use locklab_document::{BarRow, Bars, Line, LinePoint, Lines, Medium, Part, Section};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which of the figures of a run is drawn.
+/// Says which of the figures of a run is drawn.
 const THROUGHPUT: usize = 0;
 const P99: usize = 2;
 
@@ -20,7 +20,7 @@ const SHOWN: usize = 6;
 /// Locks of one table with bars.
 const ROWS: usize = 15;
 
-/// What one picture is of: a block of the plan, both lengths, and the number of
+/// Names what one picture is of: a block of the plan, both lengths, and the number of
 /// locks where that varies.
 type Of = (usize, [u64; 3]);
 

@@ -83,7 +83,7 @@ fn register(name: &str, lock: OwnLock) -> Result<(), locklab_host::error::Error>
     Ok(())
 }
 
-/// Whether `name` is a lock of the user's that this process has compiled or
+/// Returns whether `name` is a lock of the user's that this process has compiled or
 /// loaded.
 pub(crate) fn is_known(name: &str) -> bool {
     known(|known| known.contains_key(name))

@@ -15,9 +15,9 @@ pub(crate) type Point = [f64; 2];
 /// The points of one lock, by replicate, then by cell; `None` where it was not run.
 pub(crate) type Points = Vec<Vec<Option<Point>>>;
 
-/// Whether `one` beats `other` by more than the `margins` of both figures. They are
-/// compared in the cells that `other` has in every replicate, all of which `one`
-/// must have too.
+/// Returns whether `one` beats `other` by more than the `margins` of both figures. They
+/// are compared in the cells that `other` has in every replicate, all of which `one` must
+/// have too.
 pub(crate) fn beats(one: &Points, other: &Points, margins: Point) -> bool {
     let cells = one.first().map_or(0, Vec::len);
     let has = |points: &Points, cell: usize| points.iter().all(|cells| cells[cell].is_some());

@@ -16,7 +16,7 @@ pub(crate) enum Regime {
     /// Threads of one socket that together want the lock for more than the whole
     /// time.
     Saturated,
-    /// The same, with threads on several sockets.
+    /// Means the same, with threads on several sockets.
     AcrossSockets,
     /// More threads than physical CPUs.
     Oversubscribed,
@@ -44,7 +44,7 @@ impl Regime {
         }
     }
 
-    /// What the names mean, for a report.
+    /// Holds what the names mean, for a report.
     pub(crate) const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
          than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
          own time left out); saturated, several threads on one socket where that is 1 or more; \

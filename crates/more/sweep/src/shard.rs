@@ -11,7 +11,7 @@ use locklab_lab::store::Store;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// How the experiments of a shard are measured.
+/// Describes how the experiments of a shard are measured.
 pub(crate) struct Shard<'a> {
     pub(crate) path: &'a Path,
     /// The command line that the store keeps with an experiment.

@@ -78,13 +78,13 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// Whether no task waits or runs.
+    /// Returns whether no task waits or runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.running.is_empty()
     }
 
-    /// Whether a task waits or runs.
+    /// Returns whether a task waits or runs.
     #[must_use]
     pub fn has(&self, task: &Task) -> bool {
         self.pending.contains(task) || self.running.contains(task)

@@ -26,7 +26,7 @@ pub(crate) struct OfRegime {
     pub machine: String,
     /// The lock that others are compared with.
     pub baseline: String,
-    /// How contended the lock is.
+    /// Says how contended the lock is.
     pub regime: Regime,
     /// Number of cells that are summarised.
     pub cells: usize,
@@ -46,11 +46,11 @@ pub(crate) struct OfLock {
     pub throughput: Option<Quantiles>,
     /// Jain's index: the mean over the cells, by replicate.
     pub fairness: Option<Quantiles>,
-    /// Whether its throughput is better or worse than the baseline's.
+    /// Says whether its throughput is better or worse than the baseline's.
     pub says: Option<Says>,
     /// A lock that beats it in throughput and fairness together.
     pub beaten_by: Option<String>,
-    /// Whether no lock beats it, and it ran in all cells.
+    /// Says whether no lock beats it, and it ran in all cells.
     pub never_worse: bool,
 }
 
@@ -79,7 +79,7 @@ impl Quantiles {
         })
     }
 
-    /// What the spread of a ratio shows, if changes below `delta` count as flat.
+    /// Returns what the spread of a ratio shows, if changes below `delta` count as flat.
     fn says(&self, delta: f64) -> Says {
         if self.low >= 1.0 - delta && self.high <= 1.0 + delta {
             Says::Flat
@@ -93,7 +93,7 @@ impl Quantiles {
     }
 }
 
-/// What a ratio shows over the replicates.
+/// Names what a ratio shows over the replicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Says {
@@ -107,7 +107,7 @@ pub(crate) enum Says {
     Unclear,
 }
 
-/// What is summarised together: machine, baseline, regime.
+/// Names what is summarised together: machine, baseline, regime.
 type Group = (usize, String, Regime);
 
 /// The cells and locks of one group.

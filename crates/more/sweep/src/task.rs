@@ -92,12 +92,12 @@ impl FromStr for Task {
     }
 }
 
-/// What is missing of a task.
+/// Describes what is missing of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The task that is not complete.
     pub task: Task,
-    /// What it did not do: of a chunk the runs, by their numbers in the plan.
+    /// Holds what it did not do: of a chunk the runs, by their numbers in the plan.
     pub units: Range<u64>,
     /// The reason, as far as it is known.
     pub why: String,

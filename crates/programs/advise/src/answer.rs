@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 /// The locks of a program that can be simulated: one that is split becomes eight.
 const SPLIT_LOCKS: usize = locklab_sim::MOST_LOCKS - 7;
 
-/// What is asked of one recording, or of two of one program.
+/// Describes what is asked of one recording, or of two of one program.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// Holds the recording.
@@ -50,16 +50,16 @@ pub struct Asked<'a> {
     pub workers: usize,
 }
 
-/// What can be asked of the recordings, once they are read.
+/// Describes what can be asked of the recordings, once they are read.
 pub struct Asking {
     recording: Recording,
-    /// Whether there is one of fewer threads.
+    /// Says whether there is one of fewer threads.
     fewer: Option<Recording>,
     kind: Kind,
     replay: bool,
-    /// Whether the machine that recorded is modelled by what this one measures.
+    /// Says whether the machine that recorded is modelled by what this one measures.
     measured: bool,
-    /// Whether the question is about the machine and the threads of the recording.
+    /// Says whether the question is about the machine and the threads of the recording.
     as_recorded: bool,
 }
 
@@ -282,7 +282,7 @@ impl Asking {
 
 /// The reading of the program that is nearest to the recording under its own lock.
 struct Nearest {
-    /// Whether waits for other threads are delays as they were recorded.
+    /// Says whether waits for other threads are delays as they were recorded.
     delays: bool,
     gate: Gate,
 }
@@ -314,7 +314,7 @@ fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, String
     nearest.ok_or(why)
 }
 
-/// Why the lock that is waited for most keeps the C library's code, as a clause.
+/// Returns why the lock that is waited for most keeps the C library's code, as a clause.
 fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
     let survey = recording.survey();
     let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
@@ -334,7 +334,7 @@ fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
     ))
 }
 
-/// What is said of a failure in a line.
+/// Returns what is said of a failure in a line.
 fn first_line(why: &str) -> String {
     why.lines().next().unwrap_or(why).to_owned()
 }

@@ -74,12 +74,12 @@ pub struct Fewer {
     pub program: Program,
     /// A model of the machine while it was recorded.
     pub here: Machine,
-    /// How holds grow from it to the recording that advice is for; or why that is not
-    /// known, and then they do not.
+    /// Says how holds grow from it to the recording that advice is for; or why that is
+    /// not known, and then they do not.
     pub growth: Result<Growth, NoGrowth>,
 }
 
-/// What it says of the recording of more threads.
+/// Describes what it says of the recording of more threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Predicted {
     /// Threads of the classes that scale: in it, and in the one of more.
@@ -87,7 +87,7 @@ pub(crate) struct Predicted {
     /// Acquisitions a second that it predicts, by those that were recorded; or why it
     /// says none.
     pub ratio: Result<f64, String>,
-    /// How holds grow, or why that is not known.
+    /// Says how holds grow, or why that is not known.
     pub growth: Result<Growth, NoGrowth>,
 }
 

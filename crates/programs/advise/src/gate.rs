@@ -20,16 +20,16 @@ const SIZES: f64 = 0.7;
 /// By how much the simulated rate may differ from the recorded one.
 pub(crate) const TOLERANCE: f64 = 0.15;
 
-/// How the program's own rate was met.
+/// Describes how the program's own rate was met.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     /// By real threads.
     pub here: Here,
     /// Threads that computed at a time, as recorded.
     pub recorded: f64,
-    /// The same program under its own lock, simulated.
+    /// Holds the same program under its own lock, simulated.
     pub simulated: Replayed,
-    /// What a recording of fewer threads predicts, if there is one.
+    /// Holds what a recording of fewer threads predicts, if there is one.
     pub fewer: Option<Predicted>,
 }
 
@@ -66,19 +66,19 @@ impl Gate {
         self.simulated.rate / self.recorded.max(1e-9)
     }
 
-    /// Whether the simulated rate is that of the recording, within the tolerance.
+    /// Returns whether the simulated rate is that of the recording, within the tolerance.
     #[must_use]
     pub(crate) fn passes(&self) -> bool {
         within(self.ratio()) && self.predicted().is_none_or(within)
     }
 
-    /// How far the model is off, as the logarithm of a factor.
+    /// Returns how far the model is off, as the logarithm of a factor.
     pub(crate) fn distance(&self) -> f64 {
         let off = |ratio: f64| ratio.max(1e-3).ln().abs();
         off(self.ratio()).max(self.predicted().map_or(0.0, off))
     }
 
-    /// Whether the model is near enough for sizes, and not only for directions.
+    /// Returns whether the model is near enough for sizes, and not only for directions.
     pub(crate) fn gives_sizes(&self) -> bool {
         self.distance() <= -SIZES.ln()
     }
@@ -93,7 +93,7 @@ impl Gate {
         self.simulated.forced as f64 / self.simulated.awaited.max(1) as f64
     }
 
-    /// What a recording of fewer threads predicts of this one, by what it has.
+    /// Returns what a recording of fewer threads predicts of this one, by what it has.
     pub(crate) fn predicted(&self) -> Option<f64> {
         self.fewer.as_ref()?.ratio.as_ref().ok().copied()
     }
@@ -149,7 +149,8 @@ mod tests {
         assert!(!fewer.gives_sizes(), "it predicts another rate");
     }
 
-    /// What is said with nine in ten is right in 85 to 95 of 100, where it was measured.
+    /// Returns what is said with nine in ten is right in 85 to 95 of 100, where it was
+    /// measured.
     #[test]
     fn bands_hold_what_was_measured_of_programs() {
         let table = include_str!("../truth.tsv");

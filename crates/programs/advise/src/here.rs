@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whether the program was replayed by real threads, under its own lock, on the
+/// Says whether the program was replayed by real threads, under its own lock, on the
 /// machine that recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Here {
@@ -108,7 +108,7 @@ pub(crate) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Er
     trips.into_iter().map(in_place).collect()
 }
 
-/// How many times what the model has a recorded wake-up may take: beyond that the
+/// Counts how many times what the model has a recorded wake-up may take: beyond that the
 /// recording lacks what was waited for, and the gate has to say so.
 const PLAUSIBLE: f64 = 10.0;
 
@@ -177,7 +177,7 @@ pub(crate) fn as_recorded(
 
 /// For how long the program is replayed.
 const TIME: Duration = Duration::from_secs(2);
-/// How often that is tried, if the CPUs move meanwhile.
+/// Sets how often that is tried, if the CPUs move meanwhile.
 const ATTEMPTS: usize = 3;
 /// For how long the CPUs are waited for, if they are elsewhere.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -113,7 +113,7 @@ pub(crate) fn data(
         .collect()
 }
 
-/// How far the model is from the recording.
+/// Returns how far the model is from the recording.
 fn gate(
     advice: Option<&Advice>,
     program: &Program,

@@ -15,7 +15,8 @@ use locklab_replay::Program;
 use locklab_sim::Waiters;
 use locklab_trace::Info;
 
-/// What to do, what it gains and what nothing can exceed, in three sentences at most.
+/// Returns what to do, what it gains and what nothing can exceed, in three sentences at
+/// most.
 pub(crate) fn paragraph(
     advice: Option<&Advice>,
     summaries: &[Summary<'_>],
@@ -93,7 +94,7 @@ fn a_try(
     })
 }
 
-/// What no lock can exceed, by the recording itself; more if the model says so.
+/// Returns what no lock can exceed, by the recording itself; more if the model says so.
 fn measured_bound(
     advice: Option<&Advice>,
     summaries: &[Summary<'_>],
@@ -123,8 +124,8 @@ fn measured_bound(
 /// The longest command that a recording holds, in bytes: one as long was cut.
 const LONGEST: usize = 1023;
 
-/// How waiters of a lock wait, as an option of `run`; a lock that sleeps by itself has no
-/// other way.
+/// Returns how waiters of a lock wait, as an option of `run`; a lock that sleeps by
+/// itself has no other way.
 pub(crate) fn wait_option(lock: &Candidate) -> &'static str {
     match lock.waiters {
         Waiters::Spin => " --wait spin",
@@ -173,7 +174,8 @@ mod tests {
         Trace::read(file(&header, &[], 2).unwrap()).unwrap().info
     }
 
-    /// What a shell gives to `compare`, and then what its shell gives to the program.
+    /// Returns what a shell gives to `compare`, and then what its shell gives to the
+    /// program.
     fn words(text: &str) -> Vec<String> {
         shlex::split(&text.replace("\\\n", "")).unwrap()
     }

@@ -5,14 +5,14 @@ use crate::here::Here;
 use locklab_host::error::Error;
 use locklab_sim::{FigureKey, Machine, Subject, Waiters, can_be_simulated, library_locks};
 
-/// What is asked.
+/// Describes what is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The machines to advise for.
     pub machines: Vec<Machine>,
     /// A model of the machine that recorded.
     pub here: Machine,
-    /// What a replay by real threads on the machine that recorded gave.
+    /// Holds what a replay by real threads on the machine that recorded gave.
     pub replayed: Here,
     /// A recording of fewer threads, if there is one.
     pub fewer: Option<Fewer>,
@@ -46,8 +46,8 @@ pub(crate) fn generic(cpus: usize) -> Result<Machine, Error> {
     Ok(machine)
 }
 
-/// What today's mutex is called: glibc's normal one is a word in three states, which is
-/// the catalogue's `futex`.
+/// Holds what today's mutex is called: glibc's normal one is a word in three states,
+/// which is the catalogue's `futex`.
 pub(crate) const TODAY: [&str; 2] = ["futex", "pthread"];
 
 /// The end of a candidate's name whose waiters never sleep.
@@ -58,7 +58,7 @@ const SPINS: &str = ":spin";
 pub struct Candidate {
     /// Its name in the catalogue.
     pub lock: String,
-    /// How its waiters wait.
+    /// Says how its waiters wait.
     pub waiters: Waiters,
 }
 
@@ -104,12 +104,12 @@ impl Candidate {
         }
     }
 
-    /// Whether it can take the place of a program's locks: a library's cannot.
+    /// Returns whether it can take the place of a program's locks: a library's cannot.
     pub(crate) fn can_be_tried(&self) -> bool {
         library_locks().all(|of_library| of_library != self.lock)
     }
 
-    /// The same for the simulator.
+    /// Returns the same for the simulator.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject::Lock(&self.lock, self.waiters)
     }

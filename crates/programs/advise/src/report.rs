@@ -122,7 +122,7 @@ pub(crate) fn document(
     document
 }
 
-/// Where the time of the waits went, as recorded.
+/// Returns where the time of the waits went, as recorded.
 fn waits(context: &Context<'_>) -> Section {
     let parts = context
         .used
@@ -187,7 +187,7 @@ fn head(
     facts
 }
 
-/// How far the model is from the recording, in words.
+/// Returns how far the model is from the recording, in words.
 fn model(advice: Option<&Advice>, context: &Context<'_>) -> String {
     let repeated = match context.repeated {
         0.0 => String::new(),

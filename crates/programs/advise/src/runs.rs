@@ -21,7 +21,7 @@ const SLICES: f64 = 50.0;
 /// The most simulated time of one, in nanoseconds of each thread's work.
 const MOST_WORK: f64 = 300e6;
 
-/// What was simulated on one machine with one number of threads.
+/// Describes what was simulated on one machine with one number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     /// The place of the machine in [`Question::machines`].
@@ -40,20 +40,21 @@ pub(crate) struct Point {
     pub free: Replayed,
     /// Today's lock, used otherwise: what is different, and what came of it.
     pub what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
-    /// How many times as long the same takes as it was recorded, because holds grow.
+    /// Says how many times as long the same takes as it was recorded, because holds
+    /// grow.
     pub longer: f64,
 }
 
 /// Everything that was simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct Advice {
-    /// How far the model is from the recording.
+    /// Says how far the model is from the recording.
     pub gate: Gate,
     /// Machine by machine, threads by threads.
     pub points: Vec<Point>,
 }
 
-/// What is simulated: a place, a draw, and under what.
+/// Describes what is simulated: a place, a draw, and under what.
 #[derive(Clone, Copy)]
 struct Task {
     place: usize,

@@ -17,16 +17,16 @@ use std::collections::BTreeSet;
 const MORE_THREADS: &str = "No comparison of more threads than CPUs under an operating system \
     has published figures: how often a direction is right there is not known.";
 
-/// What became of predictions for recorded programs that were then measured: the
+/// Holds what became of predictions for recorded programs that were then measured: the
 /// tables of docs/record.md.
 const PROGRAMS: &str = "Of recorded programs that were then measured (the tables of \
     docs/record.md), 49 of 56 simulated directions were right, and 47 of 54 of replays by real \
     threads: confirm what this report says before you rely on it.";
 
-/// The same in the first paragraph, of locks that are predicted.
+/// Holds the same in the first paragraph, of locks that are predicted.
 pub(crate) const CONFIDENCE: &str = "Of such predictions for programs that were measured \
     afterwards, 49 of 56 had the right direction.";
-/// The same where there is nothing to gain.
+/// Holds the same where there is nothing to gain.
 pub(crate) const CONFIDENCE_NOTHING: &str = "Where that was said of programs that were measured \
     afterwards, no lock gained, in 38 of 38 cases.";
 

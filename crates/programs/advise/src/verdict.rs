@@ -7,7 +7,7 @@ pub(crate) const FLAT: f64 = 0.03;
 /// A rate below this part of today's is a collapse.
 const COLLAPSE: f64 = 0.7;
 
-/// What a lock does for a program.
+/// Names what a lock does for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Better in every machine of the band.
@@ -45,7 +45,7 @@ pub(crate) struct Verdict {
     pub low: f64,
     /// The greatest of it.
     pub high: f64,
-    /// What the whole band says.
+    /// Holds what the whole band says.
     pub class: Class,
 }
 

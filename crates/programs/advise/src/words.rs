@@ -11,28 +11,28 @@ use locklab_replay::Program;
 use locklab_sim::Waiters;
 use locklab_trace::Info;
 
-/// What a report knows besides the simulations.
+/// Describes what a report knows besides the simulations.
 pub(crate) struct Context<'a> {
-    /// What the recording's header says.
+    /// Holds what the recording's header says.
     pub(crate) info: &'a Info,
     /// Who waited for which lock, over the whole recording.
     pub(crate) used: &'a LockUse,
     /// The name of the lock that the window waits for most, if it has one.
     pub(crate) hottest: Option<String>,
-    /// What no lock can exceed, by the recording.
+    /// Holds what no lock can exceed, by the recording.
     pub(crate) bound: Bound,
-    /// Why the lock that is waited for most cannot be replaced, as a clause.
+    /// Says why the lock that is waited for most cannot be replaced, as a clause.
     pub(crate) kept: Option<String>,
     /// The part of all threads' time that the model repeats as it was recorded, because it
     /// does not understand what was waited for.
     pub(crate) repeated: f64,
-    /// Whether the question is about the machine and the threads of the recording.
+    /// Says whether the question is about the machine and the threads of the recording.
     pub(crate) as_recorded: bool,
-    /// Why nothing could be simulated, if so.
+    /// Says why nothing could be simulated, if so.
     pub(crate) not_simulated: Option<String>,
 }
 
-/// What is known of a point.
+/// Describes what is known of a point.
 pub(crate) struct Summary<'a> {
     pub(crate) point: &'a Point,
     /// The ideal lock by today's.
@@ -72,7 +72,7 @@ impl<'a> Summary<'a> {
         (100.0 * (self.bound.high - 1.0)).max(0.0)
     }
 
-    /// What an ideal lock is limited by.
+    /// Returns what an ideal lock is limited by.
     pub(crate) fn limit(&self, question: &Question) -> &'static str {
         let (ideal, free) = (self.point.ideal[0].rate, self.point.free.rate);
         let machine = &question.machines[self.point.machine];
@@ -108,7 +108,7 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// What no lock can beat, over all points.
+/// Returns what no lock can beat, over all points.
 pub(crate) fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
     let mut by_gain: Vec<&Summary<'_>> = summaries.iter().collect();
     by_gain.sort_by(|a, b| b.most().total_cmp(&a.most()));
@@ -249,7 +249,7 @@ pub(crate) fn to_confirm(
         .map(|(number, _)| *number)
 }
 
-/// What else the simulations say, a sentence each.
+/// Returns what else the simulations say, a sentence each.
 pub(crate) fn besides(
     advice: &Advice,
     summaries: &[Summary<'_>],
@@ -294,8 +294,8 @@ pub(crate) fn besides(
     words
 }
 
-/// What would make the answer better: what the recording does not see or the model does not
-/// know, and what to do about it.
+/// Returns what would make the answer better: what the recording does not see or the model
+/// does not know, and what to do about it.
 pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let recorded = &program.recorded;
     let lived = recorded.window_ns * program.threads.len() as f64;

@@ -19,7 +19,7 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// One of the two libraries.
 struct Library {
-    /// What sentences call it.
+    /// Holds what sentences call it.
     name: &'static str,
     /// The file's name up to its digest.
     stem: &'static str,

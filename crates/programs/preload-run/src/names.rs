@@ -20,7 +20,7 @@ pub(crate) struct Chosen {
     /// The lock of rwlocks, which is glibc's own where it is not said and `lock`
     /// has no readers.
     pub(crate) rwlock: &'static str,
-    /// Whether the user named the lock of rwlocks.
+    /// Says whether the user named the lock of rwlocks.
     pub(crate) rwlock_is_named: bool,
 }
 

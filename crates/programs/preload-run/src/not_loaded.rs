@@ -89,7 +89,8 @@ fn cpu_ticks(folder: &Path) -> Option<u64> {
     Some(field(11)? + field(12)?)
 }
 
-/// Why a program would not load a library: what its file says, as a part of a sentence.
+/// Returns why a program would not load a library: what its file says, as a part of a
+/// sentence.
 pub(crate) fn why(program: &OsStr) -> Option<String> {
     let path = Path::new(program);
     let path = match path.components().count() {

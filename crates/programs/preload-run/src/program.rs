@@ -30,9 +30,9 @@ pub struct Program {
     /// The lock of rwlocks; by default the same if it has readers, and otherwise
     /// glibc's.
     pub rwlock: Option<String>,
-    /// How its waiters wait; by default as its LiTL name implies, or barging.
+    /// Says how its waiters wait; by default as its LiTL name implies, or barging.
     pub wait: Option<Wait>,
-    /// Whether each acquisition is timed.
+    /// Says whether each acquisition is timed.
     pub profile: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
@@ -57,9 +57,9 @@ pub struct Ended {
     profile: bool,
     /// The name of the program's file.
     program: String,
-    /// What kept the interposer out of the program, or a part of it.
+    /// Holds what kept the interposer out of the program, or a part of it.
     without: Vec<String>,
-    /// What else its end says.
+    /// Holds what else its end says.
     told: Option<String>,
 }
 
@@ -212,7 +212,7 @@ impl Ended {
     }
 }
 
-/// What a seccomp filter has to do with this end, if anything.
+/// Returns what a seccomp filter has to do with this end, if anything.
 pub(crate) fn ended_by_a_filter(status: ExitStatus) -> Option<String> {
     (status.signal() == Some(31)).then(|| {
         "SIGSYS ended the program: a seccomp filter forbids a system call, of the program's or \

@@ -28,9 +28,9 @@ pub struct Recorded {
     used: LockUse,
     /// The name of each lock of the survey.
     names: Vec<String>,
-    /// Why nothing was recorded, where that is known.
+    /// Says why nothing was recorded, where that is known.
     why_empty: Option<String>,
-    /// What else the reader has to know.
+    /// Holds what else the reader has to know.
     told: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Recorded {
         render::text(&self.document(), Colour::Plain)
     }
 
-    /// What to think of it, in a sentence.
+    /// Returns what to think of it, in a sentence.
     fn verdict(&self) -> String {
         let (survey, info) = (self.recording.survey(), self.recording.info());
         let threads = survey.threads.len();
@@ -152,7 +152,7 @@ impl Recorded {
         )
     }
 
-    /// What to think of waits alone.
+    /// Returns what to think of waits alone.
     fn waits_of_kernel(&self) -> String {
         let survey = self.recording.survey();
         let sum = |of: fn(&Tally) -> u64| -> u64 {
@@ -171,7 +171,7 @@ impl Recorded {
         }
     }
 
-    /// What the reader has to know of the recording.
+    /// Returns what the reader has to know of the recording.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(self.told.iter().cloned());
@@ -235,7 +235,7 @@ impl Recorded {
         notes
     }
 
-    /// What the recording itself took, in nanoseconds: of an operation, and in
+    /// Returns what the recording itself took, in nanoseconds: of an operation, and in
     /// all.
     fn overhead(&self) -> Option<(f64, f64)> {
         let survey = self.recording.survey();
@@ -392,7 +392,7 @@ impl Recorded {
     }
 }
 
-/// What the program's files call that is not recorded, in a clause that names it.
+/// Returns what the program's files call that is not recorded, in a clause that names it.
 fn not_seen(survey: &Survey, recording: &Recording) -> Option<String> {
     let modules = survey.modules.iter();
     let mut files: Vec<PathBuf> = modules

@@ -109,8 +109,8 @@ impl Summary {
         notes
     }
 
-    /// What ran without the interposer, if anything did. `without` says what kept it out,
-    /// and `status` how the program ended.
+    /// Returns what ran without the interposer, if anything did. `without` says what kept
+    /// it out, and `status` how the program ended.
     pub(crate) fn not_interposed(&self, without: &[String], status: u8) -> Option<String> {
         let did_not = "did not load the interposer, and";
         let whys = without.join(", ");

@@ -238,9 +238,9 @@ fn demangle(name: &str) -> String {
     }
 }
 
-/// Whether a function acquires a lock on behalf of another: one of the standard
-/// libraries, of a class that is a lock or a guard by its name, and C functions
-/// that lock by theirs.
+/// Returns whether a function acquires a lock on behalf of another: one of the standard
+/// libraries, of a class that is a lock or a guard by its name, and C functions that lock
+/// by theirs.
 #[must_use]
 pub fn is_wrapper(function: &str) -> bool {
     let name = function.split(['(', '<']).next().unwrap_or(function);

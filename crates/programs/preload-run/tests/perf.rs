@@ -3,7 +3,7 @@
 use locklab_preload_run::{FromPerf, Recorded};
 use serde_json::Value;
 
-/// What becomes of a text.
+/// Returns what becomes of a text.
 fn made(text: &[u8]) -> Result<Recorded, String> {
     let folder = tempfile::tempdir().unwrap();
     let from = FromPerf {

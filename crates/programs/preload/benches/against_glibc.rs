@@ -21,7 +21,7 @@ use support::{compile, succeed, under};
 
 const PAIRS: usize = 9;
 
-/// What `slices` is asked, and what the ratio of time should not exceed.
+/// Holds what `slices` is asked, and what the ratio of time should not exceed.
 const CASES: [(&str, &[&str], f64); 4] = [
     ("one thread, never another", &["alone", "300"], 1.05),
     ("one thread, another sleeps", &["beside", "300"], 1.05),

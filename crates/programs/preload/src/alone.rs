@@ -19,7 +19,7 @@ unsafe extern "C" {
     static __libc_single_threaded: AtomicU8;
 }
 
-/// Whether the process has one thread.
+/// Returns whether the process has one thread.
 #[inline(always)]
 pub(crate) fn is_alone() -> bool {
     // SAFETY: glibc's variable is there for the life of the process.

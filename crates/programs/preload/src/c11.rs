@@ -14,7 +14,7 @@ const ERROR: c_int = 2;
 const NO_MEMORY: c_int = 3;
 const TIMED_OUT: c_int = 4;
 
-/// What C11 says for a result of POSIX.
+/// Returns what C11 says for a result of POSIX.
 #[inline]
 pub(crate) fn result(errno: Errno) -> c_int {
     match errno {

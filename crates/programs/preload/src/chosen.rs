@@ -30,7 +30,7 @@ pub(crate) struct Ops {
     pub(crate) lock_if_free: unsafe fn(&Mutex) -> bool,
     /// The timed lock, if its waiters can give up.
     pub(crate) timed_lock: Option<TimedLockOf>,
-    /// Whether a thread holds it; called by the only thread that still uses it.
+    /// Says whether a thread holds it; called by the only thread that still uses it.
     pub(crate) busy: unsafe fn(&Mutex) -> bool,
     /// The place where the holder keeps the time of its acquisition.
     pub(crate) since: unsafe fn(&Mutex) -> &AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct Ops {
 /// last touched since the last fork. Until there is a choice, none.
 pub(crate) static PLAIN: AtomicUsize = AtomicUsize::new(NONE);
 
-/// The same of mutexes that are held by the word in front of a queue; one of the
+/// Holds the same of mutexes that are held by the word in front of a queue; one of the
 /// two is that of no mutex.
 pub(crate) static FRONTED: AtomicUsize = AtomicUsize::new(NONE);
 
@@ -57,7 +57,7 @@ const NONE: usize = usize::MAX - 1;
 /// The targets of the fast path. Valid once a mutex equals [`PLAIN`].
 pub(crate) static SHORT: Short = Short::new();
 
-/// The same while the process has one thread; see [`crate::alone`].
+/// Holds the same while the process has one thread; see [`crate::alone`].
 pub(crate) static SHORT_ALONE: Short = Short::new();
 
 /// Functions of the type [`Entry`].
@@ -92,7 +92,7 @@ pub(crate) static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) static PARKS: AtomicBool = AtomicBool::new(false);
 
-/// Whether running threads may pass waiters.
+/// Says whether running threads may pass waiters.
 pub(crate) static BARGES: AtomicBool = AtomicBool::new(false);
 
 /// The chosen lock. Only after `choice::make`, and not if [`is_glibc`].
@@ -102,7 +102,7 @@ pub(crate) fn ops() -> &'static Ops {
     unsafe { &*OPS.load(Ordering::Relaxed) }
 }
 
-/// Whether every mutex stays glibc's.
+/// Returns whether every mutex stays glibc's.
 #[inline]
 pub(crate) fn is_glibc() -> bool {
     OPS.load(Ordering::Relaxed).is_null()
@@ -123,19 +123,19 @@ pub(crate) fn name() -> &'static str {
     info().map_or("pthread", |info| info.name)
 }
 
-/// Whether mutexes are held by the word in front of a queue.
+/// Returns whether mutexes are held by the word in front of a queue.
 pub(crate) fn is_fronted() -> bool {
     BARGES.load(Ordering::Relaxed) && !is_glibc()
 }
 
-/// Whether a release hands the lock to a waiter, in some order, and does not
+/// Returns whether a release hands the lock to a waiter, in some order, and does not
 /// leave it to the first thread that takes it.
 pub(crate) fn hands_over() -> bool {
     let in_order = |info: &Info| !matches!(info.fairness, Fairness::Unfair);
     !BARGES.load(Ordering::Relaxed) && info().is_some_and(in_order)
 }
 
-/// Whether waiters sleep after spinning.
+/// Returns whether waiters sleep after spinning.
 pub(crate) fn parks() -> bool {
     PARKS.load(Ordering::Relaxed)
 }

@@ -63,7 +63,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Whether a condition variable is glibc's.
+/// Returns whether a condition variable is glibc's.
 unsafe fn is_glibc(cond: *mut pthread_cond_t) -> bool {
     if chosen::is_glibc() {
         return true;
@@ -203,7 +203,7 @@ struct Helpers([UnsafeCell<pthread_mutex_t>; 16]);
 unsafe impl Sync for Helpers {}
 
 static HELPERS: Helpers = Helpers([const { UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER) }; 16]);
-/// Whether there has been such a wait: until then, signals need no helper.
+/// Says whether there has been such a wait: until then, signals need no helper.
 static MIXED: AtomicU32 = AtomicU32::new(0);
 /// Held across a fork so that no helper is held.
 static MIXING: Guarded = Guarded::new();

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, timespec};
 use locklab_profile::sandbox;
 
-/// Whether this process and its forks may call `membarrier`.
+/// Says whether this process and its forks may call `membarrier`.
 static MEMBARRIER: AtomicBool = AtomicBool::new(false);
 
 /// Finds out whether [`membarrier`] may be called at all; once for each program.
@@ -83,7 +83,7 @@ pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
     });
 }
 
-/// What the clock shows.
+/// Returns what the clock shows.
 pub(crate) fn now(clock: libc::clockid_t) -> timespec {
     let mut now = timespec {
         tv_sec: 0,

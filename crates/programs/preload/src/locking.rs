@@ -82,7 +82,7 @@ pub(crate) unsafe extern "C" fn lock(mutex: &Mutex, caller: usize) -> Errno {
     own(mutex, kind)
 }
 
-/// Whether this mutex, which is glibc's, is profiled.
+/// Returns whether this mutex, which is glibc's, is profiled.
 fn counts_glibc(mutex: &Mutex) -> bool {
     report::profiling() && chosen::is_glibc() && mutex.is_counted_of_glibc()
 }
@@ -203,7 +203,7 @@ pub(crate) fn poll(deadline: &Deadline, try_lock: impl Fn() -> bool) -> bool {
     false
 }
 
-/// Whether a wait can be measured by this clock.
+/// Returns whether a wait can be measured by this clock.
 pub(crate) fn is_clock(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
 }

@@ -14,8 +14,7 @@ const TYPE: u32 = 3;
 /// `__kind` of a destroyed mutex.
 const DESTROYED: u32 = u32::MAX;
 
-/// How a mutex treats a second lock by its owner, and an unlock by another
-/// thread.
+/// Says how a mutex treats a second lock by its owner, and an unlock by another thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     /// Neither is detected (`PTHREAD_MUTEX_NORMAL`).
@@ -77,12 +76,12 @@ impl Mutex {
         (state >> 32) as u32
     }
 
-    /// Whether it is glibc's own, of a kind that a profile counts.
+    /// Returns whether it is glibc's own, of a kind that a profile counts.
     pub(crate) fn is_counted_of_glibc(&self) -> bool {
         self.kind_type() != Type::Glibc
     }
 
-    /// Whether it is glibc's own, recursive, and held more than once.
+    /// Returns whether it is glibc's own, recursive, and held more than once.
     pub(crate) fn is_nested_of_glibc(&self) -> bool {
         self.kind_type() == Type::Recursive && self.word.load(Ordering::Relaxed) >> 32 > 1
     }

@@ -44,17 +44,16 @@ const HELD: u32 = 1;
 pub(crate) struct Plain<P, L, const BARGING: bool>(PhantomData<(P, L)>);
 
 impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
-    /// Whether its waiters may be passed. What is held then is a word in the
-    /// mutex, and `L` is the queue behind it, or what its waiters compete for:
-    /// see [`locklab_pthread_protocols::front`].
+    /// Says whether its waiters may be passed. What is held then is a word in the mutex,
+    /// and `L` is the queue behind it, or what its waiters compete for: see
+    /// [`locklab_pthread_protocols::front`].
     const PASSED: bool = BARGING;
-    /// Whether `try_lock` must bypass the lock: because it has none, or
-    /// because it would admit the holder again. See
-    /// [`locklab_pthread_protocols::gate`].
+    /// Says whether `try_lock` must bypass the lock: because it has none, or because it
+    /// would admit the holder again. See [`locklab_pthread_protocols::gate`].
     const GATED: bool = (!L::INFO.try_lock || L::INFO.recursive) && !Self::PASSED;
-    /// Whether fewer threads may queue than a program could have.
+    /// Says whether fewer threads may queue than a program could have.
     const BOUNDED: bool = L::INFO.max_cpus < MAX_CPUS;
-    /// Whether the lock lives in the mutex.
+    /// Says whether the lock lives in the mutex.
     const FITS: bool = size_of::<L>() <= 8 && align_of::<L>() <= 8 && !Self::GATED && !Self::PASSED;
     const CONTEXT_FREE: bool = size_of::<L::Ctx>() == 0;
 

@@ -29,7 +29,7 @@ fn report() -> Option<&'static Report> {
     unsafe { REPORT.load(RELAXED).as_ref() }
 }
 
-/// Whether each acquisition is timed.
+/// Returns whether each acquisition is timed.
 #[inline]
 pub(crate) fn profiling() -> bool {
     PROFILING.load(RELAXED)
@@ -177,7 +177,7 @@ pub(crate) fn outside() {
     add(|report| &report.outside);
 }
 
-/// Whether the counts are read.
+/// Returns whether the counts are read.
 #[inline]
 pub(crate) fn reports() -> bool {
     !REPORT.load(RELAXED).is_null()
@@ -349,9 +349,9 @@ pub(crate) fn counted(mutex: &Mutex, caller: usize, began: Option<u64>) -> u64 {
 #[derive(Clone, Copy)]
 pub(crate) struct Released {
     site: u32,
-    /// How long its thread waited for it, in ticks, or 0.
+    /// Says how long its thread waited for it, in ticks, or 0.
     waited: u64,
-    /// How long it was held, if others waited meanwhile, or 0.
+    /// Says how long it was held, if others waited meanwhile, or 0.
     held: u64,
 }
 

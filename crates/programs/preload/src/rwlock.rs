@@ -24,7 +24,7 @@ use libc::{
 /// The interposer's view of a `pthread_rwlock_t`.
 #[repr(C)]
 pub(crate) struct Rwlock {
-    /// What a mutex has too; `owner` is the thread that writes. The high half of
+    /// Holds what a mutex has too; `owner` is the thread that writes. The high half of
     /// `slot` is glibc's mark of those that processes share.
     head: Mutex,
     /// Time of the writer's acquisition in ticks, with a profile.
@@ -37,7 +37,7 @@ const _: () = assert!(size_of::<Rwlock>() <= size_of::<pthread_rwlock_t>());
 const _: () = assert!(align_of::<Rwlock>() <= align_of::<pthread_rwlock_t>());
 const _: () = assert!(offset_of!(Rwlock, _kind) == 48 && offset_of!(Mutex, slot) == 24);
 
-/// Whether an acquisition admits other readers.
+/// Says whether an acquisition admits other readers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
@@ -106,10 +106,10 @@ impl Rwlock {
         Some(ops)
     }
 
-    /// How it is held in the child of a fork. Readers that stayed in the parent
-    /// read no more; what one of its writers left may be half written, and stays
-    /// held. (What the child's thread reads, [`forked`] repairs before any other
-    /// thread is there.)
+    /// Returns how it is held in the child of a fork. Readers that stayed in the parent
+    /// read no more; what one of its writers left may be half written, and stays held.
+    /// (What the child's thread reads, [`forked`] repairs before any other thread is
+    /// there.)
     fn held_after_fork(&self) -> Held {
         if self.head.owner.load(Ordering::Relaxed) != 0 {
             Held::Writing

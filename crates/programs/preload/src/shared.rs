@@ -28,7 +28,7 @@ pub(crate) struct SharedOps {
     pub(crate) retire: fn(&Mutex),
 }
 
-/// How a rwlock is held.
+/// Says how a rwlock is held.
 #[derive(Clone, Copy)]
 pub(crate) enum Held {
     Not,
@@ -76,7 +76,7 @@ impl<P: Platform> SharedVisitor<P> for SharedOpsOf {
 struct Shared<P, L>(PhantomData<(P, L)>);
 
 impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLockDowngrade> Shared<P, L> {
-    /// Whether nobody holds it, so that another rwlock may have it.
+    /// Returns whether nobody holds it, so that another rwlock may have it.
     fn idle(lock: &L) -> bool {
         RawLock::is_locked(lock) == Some(false)
     }

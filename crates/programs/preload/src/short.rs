@@ -8,15 +8,15 @@ use core::sync::atomic::Ordering;
 use libc::{EBUSY, pthread_mutex_t};
 use locklab_pthread_protocols::publication::{publish, published};
 
-/// Whether this is a plain mutex of this process, and the choice is made: a
-/// thread that sees it sees which lock was chosen, and the lock as it was
-/// repaired after a fork.
+/// Returns whether this is a plain mutex of this process, and the choice is made: a
+/// thread that sees it sees which lock was chosen, and the lock as it was repaired after
+/// a fork.
 #[inline(always)]
 fn short_way(mutex: &Mutex) -> bool {
     published(&mutex.state) == published(&PLAIN)
 }
 
-/// Whether this is such a mutex, and is held by the word in front of a queue.
+/// Returns whether this is such a mutex, and is held by the word in front of a queue.
 #[inline(always)]
 fn is_fronted(mutex: &Mutex) -> bool {
     published(&mutex.state) == published(&FRONTED)

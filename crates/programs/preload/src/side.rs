@@ -26,8 +26,8 @@ pub(crate) struct Side<L, const RW: bool = false> {
 
 #[repr(C)]
 struct Header {
-    /// Whether the head of the queue holds it, or is about to. Also reveals
-    /// a mutex whose memory was freed while it was held.
+    /// Says whether the head of the queue holds it, or is about to. Also reveals a mutex
+    /// whose memory was freed while it was held.
     held: AtomicU32,
     /// For the locks that `try_lock` must go round: see [`gate`].
     gate: AtomicU32,
@@ -199,7 +199,7 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         });
     }
 
-    /// Whether a thread holds it. A `try_lock` that only checks does not.
+    /// Returns whether a thread holds it. A `try_lock` that only checks does not.
     pub(crate) fn is_held(&self) -> bool {
         self.header.held.load(Ordering::Relaxed) != 0
             || gate::is_held(self.header.gate.load(Ordering::Relaxed))
@@ -214,7 +214,7 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         &self.header.since
     }
 
-    /// Whether a thread holds it, for locks without a gate; whether there is a
+    /// Returns whether a thread holds it, for locks without a gate; whether there is a
     /// head of the queue, for those behind a word.
     #[inline(always)]
     pub(crate) fn held(&self) -> &AtomicU32 {

@@ -57,7 +57,7 @@ pub(crate) struct Header {
     pub(crate) node: AtomicU32,
     /// Further blocks of slots.
     more: AtomicPtr<c_void>,
-    /// Whether it waits for a rwlock.
+    /// Says whether it waits for a rwlock.
     pub(crate) for_rwlock: AtomicBool,
     /// The rwlocks that it reads, or null if it never read one.
     pub(crate) reads: AtomicPtr<Reads>,

@@ -132,8 +132,8 @@ fn who_tries_and_who_queues_keep_their_nodes_apart() {
     });
 }
 
-/// Where the lock's waiters can give up, a timed lock has a place in its
-/// queue; elsewhere it polls.
+/// Returns where the lock's waiters can give up, a timed lock has a place in its queue;
+/// elsewhere it polls.
 #[test]
 fn a_timed_lock_gives_up_or_keeps_its_place() {
     let folder = tempfile::tempdir().unwrap();

@@ -55,7 +55,7 @@ fn convoy(program: &Path, lock: &str, wait: &str) -> (u64, u64) {
     )
 }
 
-/// Where all threads but one sleep, a lock in order of arrival is handed to a
+/// Returns where all threads but one sleep, a lock in order of arrival is handed to a
 /// sleeper each time, unless a thread that runs may pass.
 #[test]
 fn the_default_forms_no_convoy() {

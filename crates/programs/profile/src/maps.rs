@@ -12,7 +12,7 @@ pub struct Mapped<'a> {
     pub to: u64,
     /// Says whether it is code.
     pub executable: bool,
-    /// Where it begins in the file.
+    /// Says where it begins in the file.
     pub offset: u64,
     /// The file; a word in brackets, or nothing, where there is none.
     pub path: &'a [u8],

@@ -13,7 +13,7 @@ use std::path::Path;
 /// A program of a run that has ended.
 #[derive(Debug)]
 pub struct Completed {
-    /// How it ended.
+    /// Says how it ended.
     pub ended: Ended,
     /// The end of its standard output.
     pub out: String,

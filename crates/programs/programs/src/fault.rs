@@ -4,7 +4,7 @@
 use locklab_host::error::Error;
 use locklab_host::process::Trouble;
 
-/// Why a run yields no figures.
+/// Says why a run yields no figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// This run failed; another may not.
@@ -24,7 +24,7 @@ pub enum Fault {
     Interrupted,
 }
 
-/// What cannot be begun cannot be run either.
+/// Says what cannot be begun cannot be run either.
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         match error {

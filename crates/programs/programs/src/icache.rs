@@ -30,7 +30,7 @@ use std::time::Duration;
 pub struct Model {
     /// Bytes, ways and line size of the level-one instruction cache.
     pub geometry: Geometry,
-    /// Whether a miss brings in the next line too.
+    /// Says whether a miss brings in the next line too.
     pub next_line: bool,
     /// The origin of the geometry.
     pub source: &'static str,
@@ -42,7 +42,7 @@ pub struct Model {
 #[derive(Clone, Debug)]
 struct Front {
     processor: Processor,
-    /// How the plugin is told: its name, or its file.
+    /// Says how the plugin is told: its name, or its file.
     argument: String,
 }
 
@@ -76,9 +76,9 @@ pub fn processor_of_this_machine() -> Result<Processor, String> {
 pub struct Counted {
     /// The JSON document that the plugin wrote.
     pub report: Value,
-    /// How the program ended.
+    /// Says how the program ended.
     pub ended: Ended,
-    /// Where the front end lost cycles, if it was modelled.
+    /// Says where the front end lost cycles, if it was modelled.
     pub places: Option<Places>,
 }
 

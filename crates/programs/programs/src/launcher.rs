@@ -30,11 +30,11 @@ pub struct Launcher {
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupt: Arc<AtomicBool>,
-    /// What the kernel and the hardware count of every run.
+    /// Holds what the kernel and the hardware count of every run.
     pub counters: Counters,
     /// The i-cache model under which subjects run, if they do.
     pub model: Option<Model>,
-    /// Which misses are counted in this run.
+    /// Says which misses are counted in this run.
     pub filter: Filter,
     /// Seed of all random choices of a workload in this run: the same for both
     /// sides of a pair, and different for every pair.

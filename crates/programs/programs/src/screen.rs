@@ -30,9 +30,9 @@ pub struct Screened {
     /// Share of its CPU time in the kernel.
     #[serde(rename = "kernel_share")]
     pub kernel: Option<f64>,
-    /// Why there are no modelled misses, if the model was requested.
+    /// Says why there are no modelled misses, if the model was requested.
     pub not_modelled: Option<String>,
-    /// Why it was not run, or not to the end.
+    /// Says why it was not run, or not to the end.
     pub not_run: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Both subjects, the workloads, and how each run is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What the other subject is compared with.
+    /// Holds what the other subject is compared with.
     pub baseline: Subject,
     /// The subject that is compared with it.
     pub experiment: Subject,

@@ -252,7 +252,7 @@ fn signal(condition: *mut Cond, broadcast: bool, operation: impl FnOnce() -> c_i
     operation()
 }
 
-/// What a new thread is handed.
+/// Describes what a new thread is handed.
 struct Passed {
     start: Start,
     argument: *mut c_void,

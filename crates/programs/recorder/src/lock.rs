@@ -20,29 +20,29 @@ pub(crate) trait Lock: Sized {
     /// As of POSIX.
     unsafe fn attempt(lock: *mut Self, shared: bool) -> c_int;
 
-    /// Whether nobody seems to hold the lock who keeps a thread out that wants it
+    /// Returns whether nobody seems to hold the lock who keeps a thread out that wants it
     /// (`shared`: to read).
     ///
     /// # Safety
     /// It points to a lock.
     unsafe fn looks_free(lock: *mut Self, shared: bool) -> bool;
 
-    /// Whether nobody seems to wait for the lock, which is held: then its
-    /// release wakes nobody. Who begins to wait just now is missed, and woken at
-    /// a cost that is not seen.
+    /// Returns whether nobody seems to wait for the lock, which is held: then its release
+    /// wakes nobody. Who begins to wait just now is missed, and woken at a cost that is
+    /// not seen.
     ///
     /// # Safety
     /// It points to a lock.
     unsafe fn has_no_waiters(lock: *mut Self) -> bool;
 
-    /// What the lock is that the C library has to keep.
+    /// Returns what the lock is that the C library has to keep.
     ///
     /// # Safety
     /// It points to a lock.
     unsafe fn kind(lock: *mut Self) -> LockKind;
 }
 
-/// Where a mutex's kind stands, in words.
+/// Says where a mutex's kind stands, in words.
 const KIND: usize = 4;
 
 impl Lock for Mutex {
@@ -99,7 +99,7 @@ const KINDS: [(u32, LockKind); 3] = [
 const WRITING: u32 = 1;
 const WRITER: u32 = 2;
 const NO_READERS: u32 = 7;
-/// Where the number of other writers stands that wait, in words.
+/// Says where the number of other writers stands that wait, in words.
 const WRITERS: usize = 1;
 
 impl Lock for Rwlock {
@@ -146,7 +146,7 @@ impl Lock for Rwlock {
     }
 }
 
-/// Where a rwlock says that processes share it, in words.
+/// Says where a rwlock says that processes share it, in words.
 const SHARED: usize = 7;
 
 /// Asks for the line of a lock as if to write it, because an operation follows that

@@ -7,7 +7,7 @@ use locklab_trace::{Event, Payload};
 
 /// The most mapped parts that are remembered.
 const MOST: usize = 200;
-/// How often the list is read at most: code made at run time is in no file.
+/// Sets how often the list is read at most: code made at run time is in no file.
 const READS: u32 = 64;
 
 /// The parts that have been recorded for this image.

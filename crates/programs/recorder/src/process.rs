@@ -16,7 +16,7 @@ static HEADER: AtomicPtr<Header> = AtomicPtr::new(core::ptr::null_mut());
 /// Set before `HEADER`.
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What a fork begins anew: all zeros then.
+/// Describes what a fork begins anew: all zeros then.
 #[repr(C)]
 pub(crate) struct Process {
     /// One more than the number of the image, or 0 just after a fork.

@@ -16,12 +16,12 @@ use locklab_profile::unwind::Walk;
 const FRAMES: usize = 12;
 /// Number of stacks that a thread remembers; a power of two.
 const REMEMBERED: usize = 256;
-/// How far from its place a stack may be.
+/// Sets how far from its place a stack may be.
 const PROBES: usize = 4;
 /// The most walks of a thread: a program may have any number of stacks.
 const WALKS: u32 = 4096;
 
-/// Where the program calls.
+/// Describes where the program calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Site {
     /// The address that the call returns to.
@@ -85,7 +85,7 @@ impl Stacks {
     }
 }
 
-/// What a walk found.
+/// Names what a walk found.
 pub(crate) enum Walked {
     /// The number that stands for the call.
     Known(u64),
@@ -131,7 +131,7 @@ pub(crate) fn walk(stacks: &mut Stacks, site: Site) -> Walked {
     Walked::New(New { key, frames, depth })
 }
 
-/// Whether the unwinder finds its tables without a lock.
+/// Returns whether the unwinder finds its tables without a lock.
 fn walks_without_locks() -> bool {
     /// 1 for no, 2 for yes.
     static ANSWER: AtomicU32 = AtomicU32::new(0);

@@ -14,17 +14,17 @@ use locklab_profile::clock::ticks;
 use locklab_profile::sandbox;
 use locklab_trace::{Encoder, Event, Frames, Header, LockKind, Stopped};
 
-/// What a thread needs to write; zeros are a valid one. Never unmapped.
+/// Describes what a thread needs to write; zeros are a valid one. Never unmapped.
 #[repr(C)]
 pub(crate) struct State {
     /// 1 while a record is written, or the stack walked: what a signal handler
     /// or the unwinder does meanwhile is not recorded.
     busy: u32,
-    /// What [`Process::image`] was when the thread began.
+    /// Holds what [`Process::image`] was when the thread began.
     image: u32,
-    /// How many operations the thread has recorded.
+    /// Counts how many operations the thread has recorded.
     operations: u32,
-    /// Where the next record goes, and the end of the room for them.
+    /// Says where the next record goes, and the end of the room for them.
     at: *mut u8,
     end: *mut u8,
     /// After how many ticks without a record the system is asked for switches.
@@ -208,7 +208,7 @@ impl State {
         number
     }
 
-    /// Whether this operation is one whose recording is timed.
+    /// Returns whether this operation is one whose recording is timed.
     #[inline(always)]
     pub(crate) fn is_timed(&mut self) -> bool {
         self.operations = self.operations.wrapping_add(1);
@@ -216,7 +216,7 @@ impl State {
     }
 }
 
-/// Whether the process may not ask how often the system took a CPU from a thread.
+/// Says whether the process may not ask how often the system took a CPU from a thread.
 static NO_USAGE: AtomicBool = AtomicBool::new(false);
 
 /// Finds out what the process may ask; before any thread begins.
@@ -232,8 +232,8 @@ pub(crate) fn find_usage() {
     NO_USAGE.store(!sandbox::allows(asks), Ordering::Relaxed);
 }
 
-/// How often the system took the CPU from this thread, and how long it had one; and how
-/// long it took to ask, in ticks.
+/// Returns how often the system took the CPU from this thread, and how long it had one;
+/// and how long it took to ask, in ticks.
 fn switches() -> (Event<'static>, u64) {
     let from = ticks();
     // SAFETY: zeros are a valid `rusage` and a valid `timespec`, which are ours.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is known of the processes before the first record.
+/// Describes what is known of the processes before the first record.
 #[derive(Default)]
 pub(crate) struct Before {
     /// Process and mapping.

@@ -61,7 +61,7 @@ impl Spaces {
     }
 }
 
-/// What can be run of a process that runs now, from `/proc`.
+/// Returns what can be run of a process that runs now, from `/proc`.
 pub(crate) fn mapped_now(process: u32) -> Vec<Mapping> {
     let text = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     text.lines().filter_map(line).collect()

@@ -6,7 +6,7 @@ use rand::{Rng as _, SeedableRng as _};
 /// A share with the interval that holds it in 95 of 100 recordings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// What was recorded.
+    /// Holds what was recorded.
     pub share: f64,
     /// The lower end.
     pub low: f64,

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// How the collection ended.
+/// Says how the collection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// It was told to, as the program ended.

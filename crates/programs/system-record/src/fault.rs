@@ -20,7 +20,7 @@ pub(crate) fn no_tracepoint(name: &str) -> Error {
     ))
 }
 
-/// Why the kernel does not open an event.
+/// Returns why the kernel does not open an event.
 pub(crate) fn not_opened(what: &str, why: &io::Error) -> Error {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let paranoid = paranoid.as_deref().map_or("unknown", str::trim);

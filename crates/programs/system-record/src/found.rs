@@ -6,7 +6,7 @@ use crate::kernel_waits::{KernelUse, kernel_use};
 use crate::recording::{Events, Source};
 use crate::waits::{Waits, waits};
 
-/// What a recording says, and the recording.
+/// Describes what a recording says, and the recording.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) events: Events,
@@ -16,7 +16,7 @@ pub(crate) struct Findings {
     pub(crate) share: Interval,
 }
 
-/// What was found, by what was recorded.
+/// Names what was found, by what was recorded.
 #[derive(Debug)]
 pub(crate) enum Found {
     Program(Waits),

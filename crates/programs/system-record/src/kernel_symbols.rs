@@ -26,7 +26,7 @@ impl KernelSymbols {
         Self(functions)
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub(crate) fn are_there(&self) -> bool {
         !self.0.is_empty()
     }

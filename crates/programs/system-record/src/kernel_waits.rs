@@ -15,7 +15,7 @@ pub(crate) struct CallerWaits {
     pub(crate) locks: BTreeSet<u64>,
 }
 
-/// What a recording of the kernel says.
+/// Describes what a recording of the kernel says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelUse {
     /// By caller and kind, the most waited for first.

@@ -59,7 +59,7 @@ impl EventKind {
         })
     }
 
-    /// What the kernel shall leave out, in its language.
+    /// Returns what the kernel shall leave out, in its language.
     pub(crate) fn filter(self) -> Option<String> {
         let one_of = |numbers: &[u32]| {
             let tests: Vec<String> = numbers.iter().map(|op| format!("op=={op}")).collect();

@@ -7,7 +7,7 @@
 use locklab_preload_run::is_wrapper;
 use std::borrow::Cow;
 
-/// What a thread waits for.
+/// Names what a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A lock: others hold it.
@@ -20,7 +20,7 @@ pub enum Kind {
     Park,
 }
 
-/// What a lock is known by.
+/// Names what a lock is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
     /// The address that its waiters wait at.
@@ -36,9 +36,9 @@ pub struct Waiter {
     pub family: &'static str,
     /// A part of its name, whole words of it.
     pub function: &'static str,
-    /// What it waits for.
+    /// Holds what it waits for.
     pub kind: Kind,
-    /// What the lock is known by.
+    /// Holds what the lock is known by.
     pub identity: Identity,
 }
 
@@ -213,7 +213,7 @@ pub const TABLE: &[Waiter] = &[
     lock("Swift", "os_unfair_lock_lock_slow"),
 ];
 
-/// What a stack says of a wait.
+/// Describes what a stack says of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) family: &'static str,
@@ -223,8 +223,8 @@ pub(crate) struct Told {
     pub(crate) depth: usize,
 }
 
-/// What a stack of function names, innermost first, says of the wait; `None` if no function
-/// of the table is in it.
+/// Returns what a stack of function names, innermost first, says of the wait; `None` if no
+/// function of the table is in it.
 pub(crate) fn told<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Told> {
     let mut best: Option<Told> = None;
     for (depth, function) in functions.enumerate() {
@@ -244,7 +244,7 @@ pub(crate) fn told<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Told>
     best
 }
 
-/// Whether a function's name has this part, as whole words.
+/// Returns whether a function's name has this part, as whole words.
 fn names(function: &str, part: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let function = plain(function);
@@ -311,7 +311,7 @@ const WRAPPERS: [&str; 25] = [
     "__GI_",
 ];
 
-/// Whether a function takes the lock on behalf of its caller.
+/// Returns whether a function takes the lock on behalf of its caller.
 pub(crate) fn wraps(function: &str) -> bool {
     let name = plain(function);
     WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper))

@@ -24,7 +24,7 @@ pub(crate) enum Scope<'a> {
     Starting(u32),
     /// Threads that run, and those that they make.
     Threads(&'a [u32]),
-    /// What runs in a control group.
+    /// Means what runs in a control group.
     Cgroup(&'a File),
     /// All of the machine.
     Machine,
@@ -35,7 +35,7 @@ pub(crate) struct Open {
     /// One buffer for each CPU.
     pub(crate) buffers: Vec<Sampler>,
     counters: Vec<Counter>,
-    /// What records with this identifier are, and how they are laid out.
+    /// Holds what records with this identifier are, and how they are laid out.
     pub(crate) kinds: HashMap<u64, (EventKind, ParseConfig<Native>)>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn cpus() -> Vec<usize> {
     }
 }
 
-/// Whether this user may record by the kernel's events.
+/// Returns whether this user may record by the kernel's events.
 #[must_use]
 pub fn is_permitted() -> bool {
     let own = [std::process::id()];

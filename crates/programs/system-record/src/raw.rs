@@ -19,7 +19,7 @@ pub(crate) struct Raw {
     pub(crate) what: What,
 }
 
-/// What a record says.
+/// Names what a record says.
 #[derive(Debug)]
 pub(crate) enum What {
     /// A part of a file was mapped to be run.
@@ -184,7 +184,7 @@ fn switch(body: &[u8], _kind: u32, misc: u16) -> Option<Raw> {
     })
 }
 
-/// What is no sample; `Some(None)` if it says nothing that is needed.
+/// Returns what is no sample; `Some(None)` if it says nothing that is needed.
 fn other(body: &[u8], head: (u32, u16, u16), config: &ParseConfig<Native>) -> Option<Option<Raw>> {
     let mut parser = Parser::new(body, config.clone());
     let record = Record::parse_with_header(&mut parser, header(head)).ok()?;

@@ -22,7 +22,7 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What to record, and into which file.
+/// Describes what to record, and into which file.
 #[derive(Clone, Debug)]
 pub struct SystemRecording {
     /// The file for the recording.
@@ -87,7 +87,7 @@ fn check_file(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// What runs while it is recorded.
+/// Names what runs while it is recorded.
 enum Running {
     Child(Child),
     Other(u32),
@@ -95,7 +95,7 @@ enum Running {
 }
 
 impl ReadyForSystem {
-    /// What would be done, in a line.
+    /// Returns what would be done, in a line.
     #[must_use]
     pub fn line(&self) -> String {
         let recording = &self.0;
@@ -262,7 +262,7 @@ impl ReadyForSystem {
     }
 }
 
-/// What is mapped in processes that run, and what their threads are called.
+/// Returns what is mapped in processes that run, and what their threads are called.
 fn known(numbers: &[u32]) -> Before {
     let mut before = Before::default();
     for &process in numbers {

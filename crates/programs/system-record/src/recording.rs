@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read as _, Write};
 use std::path::Path;
 
-/// What the first line begins with.
+/// Holds what the first line begins with.
 const START: &str = "{\"locklab\":\"system recording\"";
 /// The version of the lines.
 const SCHEMA: u32 = 1;
 
-/// What was recorded.
+/// Names what was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -24,7 +24,7 @@ pub enum Source {
     Kernel,
 }
 
-/// Why the recording ended.
+/// Says why the recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stopped {
@@ -45,16 +45,16 @@ pub(crate) struct Head {
     pub(crate) command: String,
     pub(crate) machine: String,
     pub(crate) cpus: usize,
-    /// How many CPUs others had on average, if that is known.
+    /// Counts how many CPUs others had on average, if that is known.
     pub(crate) others: Option<f64>,
-    /// How long was recorded, in nanoseconds.
+    /// Says how long was recorded, in nanoseconds.
     pub(crate) length: u64,
     pub(crate) stopped: Stopped,
     /// Events that the kernel had no room for.
     pub(crate) lost: u64,
     /// Records that could not be read.
     pub(crate) unreadable: u64,
-    /// Whether the kernel says the names of its functions.
+    /// Says whether the kernel says the names of its functions.
     pub(crate) kernel_names: bool,
     pub(crate) functions: usize,
     pub(crate) stacks: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Calls(pub(crate) Vec<u32>, pub(crate) bool);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event(pub(crate) u64, pub(crate) u32, pub(crate) Happened);
 
-/// What happened.
+/// Names what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Happened {
     /// The thread was made.
@@ -138,11 +138,11 @@ pub struct Events {
     pub(crate) stacks: Vec<Calls>,
     /// In the order of time, from the begin of the recording.
     pub(crate) events: Vec<Event>,
-    /// Whether the file ends before its last event.
+    /// Says whether the file ends before its last event.
     pub(crate) cut: bool,
 }
 
-/// Whether a file begins as such a recording does.
+/// Returns whether a file begins as such a recording does.
 #[must_use]
 pub fn is_system_recording(file: &Path) -> bool {
     let mut start = Vec::new();
@@ -151,7 +151,7 @@ pub fn is_system_recording(file: &Path) -> bool {
     read.is_ok() && is_start(&start)
 }
 
-/// Whether bytes are the start of such a recording.
+/// Returns whether bytes are the start of such a recording.
 pub(crate) fn is_start(bytes: &[u8]) -> bool {
     bytes.starts_with(START.as_bytes())
 }
@@ -266,7 +266,7 @@ impl Events {
         Ok(read)
     }
 
-    /// Whether all that an event names is there.
+    /// Returns whether all that an event names is there.
     fn knows(&self, event: &Event) -> bool {
         let thread = |number: u32| (number as usize) < self.threads.len();
         let stack = |number: u32| {

@@ -109,7 +109,7 @@ pub(crate) fn program(found: &Waits, document: &mut Document) {
     document.push(spent(found));
 }
 
-/// What the waiting for each lock consisted of.
+/// Returns what the waiting for each lock consisted of.
 fn spent(found: &Waits) -> Section {
     let column = |title: &str| Column::new(title, 7);
     let shown: Vec<&Lock> = found.locks.iter().take(SHOWN).collect();

@@ -12,11 +12,11 @@ pub enum Target {
     Command(Vec<OsString>),
     /// A process that runs, with its threads and later children.
     Process(u32),
-    /// What runs in a control group: a container, or a service.
+    /// Means what runs in a control group: a container, or a service.
     Cgroup(PathBuf),
 }
 
-/// Where control groups of the second version are mounted.
+/// Says where control groups of the second version are mounted.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 impl Target {

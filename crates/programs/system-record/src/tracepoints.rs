@@ -10,14 +10,14 @@ use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Where the kernel lists its tracepoints.
+/// Describes where the kernel lists its tracepoints.
 pub(crate) struct Tracepoints {
     folder: PathBuf,
     /// Keeps a mount of our own.
     _mount: Option<OwnedFd>,
 }
 
-/// Where they are usually mounted.
+/// Says where they are usually mounted.
 const FOLDERS: [&str; 2] = [
     "/sys/kernel/tracing/events",
     "/sys/kernel/debug/tracing/events",

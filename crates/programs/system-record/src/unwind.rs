@@ -241,7 +241,7 @@ impl Stacks {
         named.collect()
     }
 
-    /// Whether the kernel says the names of its functions, if it was asked.
+    /// Returns whether the kernel says the names of its functions, if it was asked.
     pub(crate) fn kernel_has_names(&self) -> bool {
         self.kernel.as_ref().is_none_or(KernelSymbols::are_there)
     }
@@ -328,7 +328,8 @@ fn module(tables: &Tables, mapping: &Mapping) -> Option<Module<Bytes>> {
     ))
 }
 
-/// Where unwinding begins: the place, the registers, and the address of the copied bytes.
+/// Returns where unwinding begins: the place, the registers, and the address of the
+/// copied bytes.
 #[cfg(target_arch = "x86_64")]
 fn begin(registers: &[u64]) -> Option<(u64, framehop::x86_64::UnwindRegsX86_64, u64)> {
     // In the order of the kernel's numbers: bp, sp, ip.
@@ -342,7 +343,8 @@ fn begin(registers: &[u64]) -> Option<(u64, framehop::x86_64::UnwindRegsX86_64, 
     ))
 }
 
-/// Where unwinding begins: the place, the registers, and the address of the copied bytes.
+/// Returns where unwinding begins: the place, the registers, and the address of the
+/// copied bytes.
 #[cfg(target_arch = "aarch64")]
 fn begin(registers: &[u64]) -> Option<(u64, framehop::aarch64::UnwindRegsAarch64, u64)> {
     // In the order of the kernel's numbers: x29, x30, sp, pc.

@@ -10,7 +10,7 @@ use crate::lock_names::{Identity, Kind, plain, told, wraps};
 use crate::recording::{Event, Events, Happened};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a wait for a lock consisted of, in nanoseconds.
+/// Describes what a wait for a lock consisted of, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     /// The holder had a CPU.
@@ -42,7 +42,7 @@ impl Parts {
     }
 }
 
-/// How often and for how long a lock was waited for, or at a call site.
+/// Describes how often and for how long a lock was waited for, or at a call site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) waits: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Use {
 pub(crate) struct Lock {
     pub(crate) family: &'static str,
     pub(crate) process: u32,
-    /// Where its waiters wait, if that is one place.
+    /// Says where its waiters wait, if that is one place.
     pub(crate) address: Option<u64>,
     pub(crate) all: Use,
     /// By the name of the place that takes it.
@@ -71,7 +71,7 @@ impl Lock {
     }
 }
 
-/// What a recording says.
+/// Describes what a recording says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
     /// The most waited for first.
@@ -103,7 +103,7 @@ pub(crate) struct Waits {
     pub(crate) windows: Vec<Window>,
 }
 
-/// What a thread does.
+/// Names what a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,
@@ -146,7 +146,7 @@ struct Running {
     seen: bool,
 }
 
-/// What is known of a stack.
+/// Describes what is known of a stack.
 #[derive(Clone)]
 struct Place {
     kind: Option<Kind>,
@@ -217,7 +217,7 @@ impl Running {
 }
 
 impl Reading<'_> {
-    /// What each stack says.
+    /// Returns what each stack says.
     fn places(&mut self) {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         for (number, calls) in self.events.stacks.iter().enumerate() {
@@ -485,7 +485,7 @@ impl Reading<'_> {
         found.windows = windows;
     }
 
-    /// What a wait consisted of.
+    /// Returns what a wait consisted of.
     fn parts(&self, number: usize) -> Parts {
         let wait = &self.waits[number];
         let mut parts = Parts::default();

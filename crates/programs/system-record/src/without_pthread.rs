@@ -50,8 +50,8 @@ const STARTING: [&str; 14] = [
     "dlopen",
 ];
 
-/// Why a program takes no lock of glibc's pthread, as a clause; `None` if it, or a program that
-/// it starts, may take some, or its file does not say.
+/// Returns why a program takes no lock of glibc's pthread, as a clause; `None` if it, or a
+/// program that it starts, may take some, or its file does not say.
 #[must_use]
 pub fn takes_no_pthread_lock(program: &OsStr) -> Option<String> {
     let path = found(Path::new(program))?;

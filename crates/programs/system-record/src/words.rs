@@ -9,7 +9,7 @@ use crate::waits::{Lock, Parts, Waits};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_lock_use::NOTHING_TO_GAIN;
 
-/// What to think of it.
+/// Returns what to think of it.
 pub(crate) fn verdict(findings: &Findings) -> String {
     let share = 100.0 * findings.share.share;
     let between = format!(
@@ -69,7 +69,7 @@ pub(crate) fn verdict(findings: &Findings) -> String {
     }
 }
 
-/// What the reader has to know.
+/// Returns what the reader has to know.
 pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     let head = &findings.events.head;
     let mut notes = Vec::new();
@@ -176,7 +176,7 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     notes
 }
 
-/// What to do about the lock that is waited for most, in a sentence.
+/// Returns what to do about the lock that is waited for most, in a sentence.
 fn advice(lock: &Lock, found: &Waits) -> String {
     let Parts {
         working,

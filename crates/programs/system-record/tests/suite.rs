@@ -44,7 +44,7 @@ fn hold_the_shared_lock() {
     std::thread::sleep(Duration::from_micros(50));
 }
 
-/// What the test below records: two threads that hold one lock while they sleep.
+/// Returns what the test below records: two threads that hold one lock while they sleep.
 #[test]
 #[ignore = "a program for another test"]
 fn program_that_contends() {
@@ -125,7 +125,7 @@ fn a_process_that_runs_is_recorded_and_not_ended() {
     assert_eq!(json["ended"], "seconds");
 }
 
-/// What the test above records.
+/// Returns what the test above records.
 #[test]
 #[ignore = "a program for another test"]
 fn program_that_contends_for_long() {

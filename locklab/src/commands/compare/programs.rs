@@ -37,7 +37,7 @@ pub(super) struct PlannedPrograms<'a> {
     options: Options<'a>,
 }
 
-/// What was made for the runs of a comparison, and ends with them.
+/// Describes what was made for the runs of a comparison, and ends with them.
 #[derive(Default)]
 struct Made {
     /// Settings of the machine that reduce noise.

@@ -18,11 +18,11 @@ const LAYOUTS: u32 = 8;
 
 /// A comparison of two kernels, before anything is built.
 pub struct PlannedKernels<'a> {
-    /// What is built and booted.
+    /// Holds what is built and booted.
     pub plan: Plan,
     /// Sources and builds.
     pub cache: &'a Cache<'a>,
-    /// How it is carried out.
+    /// Says how it is carried out.
     pub options: Options<'a>,
 }
 

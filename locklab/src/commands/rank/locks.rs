@@ -13,11 +13,11 @@ use locklab_own_lock::Source;
 /// Copies of one lock that `--aa` ranks.
 const COPIES: usize = 8;
 
-/// Where locks are ranked, as far as it decides which can be.
+/// Describes where locks are ranked, as far as it decides which can be.
 pub(super) struct Place<'a> {
     /// The most threads that are asked for.
     pub(super) threads: usize,
-    /// Whether a lock works there; the message says where it does not.
+    /// Says whether a lock works there; the message says where it does not.
     pub(super) works: &'a dyn Fn(&Subject) -> Result<(), String>,
 }
 

@@ -6,7 +6,7 @@ use locklab_native::subject::Subject;
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// What a lock must be able to do.
+/// Names what a lock must be able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Need {

@@ -11,8 +11,8 @@ use locklab_system_record::{
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// What is to be recorded by the kernel's events: what the arguments ask for, or a program
-/// in which nothing of pthread would be seen.
+/// Returns what is to be recorded by the kernel's events: what the arguments ask for, or a
+/// program in which nothing of pthread would be seen.
 pub(super) fn asked(args: &RecordArgs, common: &Common) -> Option<SystemRecording> {
     let target = match (args.pid, &args.cgroup) {
         (Some(process), _) => Target::Process(process),

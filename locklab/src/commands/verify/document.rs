@@ -39,7 +39,7 @@ pub(super) fn assumed(assumptions: &Assumptions) -> String {
     paragraphs.collect()
 }
 
-/// What a run would do.
+/// Returns what a run would do.
 pub(super) fn plan(candidates: &[Candidate], options: Options) -> String {
     let mut text = String::new();
     for candidate in candidates {

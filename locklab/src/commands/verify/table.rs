@@ -146,8 +146,8 @@ pub(super) fn table(locks: &[LockResult]) -> String {
     text
 }
 
-/// What of a lock was explored with one order only of two reads of a word; `None` if
-/// nothing was.
+/// Returns what of a lock was explored with one order only of two reads of a word; `None`
+/// if nothing was.
 fn one_order(lock: &LockResult) -> Option<String> {
     let explored = lock.properties.iter().filter(|p| {
         p.checker == Checker::Loom && p.outcome != Verdict::Fails && !p.reads.reach(p.preemptions)

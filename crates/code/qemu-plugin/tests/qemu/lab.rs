@@ -17,7 +17,7 @@ macro_rules! need {
 }
 pub(crate) use need;
 
-/// Where a program is, by `PATH`.
+/// Returns where a program is, by `PATH`.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -38,7 +38,7 @@ pub(crate) struct Lab {
     folder: PathBuf,
 }
 
-/// What a run of QEMU gave.
+/// Describes what a run of QEMU gave.
 pub(crate) struct Run {
     pub(crate) output: Output,
     /// The report as it was written.

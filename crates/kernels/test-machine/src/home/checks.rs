@@ -31,7 +31,7 @@ pub(crate) fn check(
 }
 
 impl Home {
-    /// Why no kernel can be started from here, if so.
+    /// Returns why no kernel can be started from here, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.checks(&BoxSettings::default())
             .into_iter()

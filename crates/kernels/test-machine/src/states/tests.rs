@@ -99,7 +99,7 @@ fn limited(seconds: f64) -> BoxSettings {
 
 const LONG: f64 = 3600.0;
 
-/// Where a limit must run out, by looks and not by time.
+/// Says where a limit must run out, by looks and not by time.
 const FEW_LOOKS: u32 = 20;
 
 fn failed(trouble: Trouble) -> (String, Vec<String>) {

@@ -9,9 +9,9 @@ const GO: u32 = 1;
 /// Flag of a slot: its waiter must wait.
 const WAIT: u32 = 2;
 
-/// Whether the waiter of a slot may enter. A slot that was never used holds 0,
-/// so that a lock of zeros is free: the first arrival finds its turn already
-/// granted, and every other one waits.
+/// Returns whether the waiter of a slot may enter. A slot that was never used holds 0, so
+/// that a lock of zeros is free: the first arrival finds its turn already granted, and
+/// every other one waits.
 #[inline(always)]
 fn may_go(flag: u32, slot: usize) -> bool {
     flag == GO || (flag == 0 && slot == 0)

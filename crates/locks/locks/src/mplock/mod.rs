@@ -57,7 +57,7 @@ pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
     /// No CPU uses the lock.
     unsafe fn init(&self);
 
-    /// Whether this CPU holds the lock. The answer stays valid until the caller
+    /// Returns whether this CPU holds the lock. The answer stays valid until the caller
     /// itself changes it: no other CPU can.
     fn held(&self) -> bool;
 
@@ -94,7 +94,7 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     const SUMMARY: &'static str;
     /// Paper of the lock on this queue.
     const PAPER: &'static str;
-    /// Whether `try_enter` can succeed.
+    /// Says whether `try_enter` can succeed.
     const TRY: bool;
     /// The greatest number of CPUs: a power of two.
     const MAXCPUS: usize;
@@ -118,7 +118,7 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     /// No CPU uses it.
     unsafe fn init(&self);
 
-    /// How often `cpu` has acquired the lock. No other CPU accesses it.
+    /// Returns how often `cpu` has acquired the lock. No other CPU accesses it.
     fn depth(&self, cpu: usize) -> &P::U32;
 
     /// Takes a place for `cpu`, and waits until it is served.
@@ -133,7 +133,7 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     /// As [`Queue::enter`].
     unsafe fn try_enter(&self, cpu: usize) -> bool;
 
-    /// Whether the place of `cpu`, which has one, is served.
+    /// Returns whether the place of `cpu`, which has one, is served.
     fn served(&self, cpu: usize) -> bool;
 
     /// Gives up the place and serves the next CPU.

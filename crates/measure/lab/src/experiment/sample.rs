@@ -32,7 +32,7 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// Why the sample is invalid, as one sentence.
+    /// Returns why the sample is invalid, as one sentence.
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
@@ -51,7 +51,7 @@ pub struct Sample {
     /// Seconds from the start of the experiment to the start of the run, where
     /// the instrument has a clock: the time axis of charts of drift.
     pub started: Option<f64>,
-    /// What it measured, by the names of the metrics and in their units.
+    /// Holds what it measured, by the names of the metrics and in their units.
     pub values: Values,
     /// The placement of its CPUs, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ impl Sample {
     }
 }
 
-/// How far apart the CPUs of a run were: the round trip of a cache line.
+/// Describes how far apart the CPUs of a run were: the round trip of a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The first of the run, in ns.
@@ -139,9 +139,9 @@ pub struct Pair {
     pub index: u32,
     /// The order in which its runs were made.
     pub order: Order,
-    /// What the run of the baseline yielded.
+    /// Holds what the run of the baseline yielded.
     pub baseline: Sample,
-    /// What the run of the experiment yielded.
+    /// Holds what the run of the experiment yielded.
     pub experiment: Sample,
 }
 
@@ -157,13 +157,13 @@ impl Pair {
         [&mut self.baseline, &mut self.experiment]
     }
 
-    /// Whether only one of its runs was made.
+    /// Returns whether only one of its runs was made.
     #[must_use]
     pub fn is_half(&self) -> bool {
         self.any_invalid(|i| matches!(i, Invalid::Interrupted(_)))
     }
 
-    /// Whether one of its runs does not count for a reason of this kind.
+    /// Returns whether one of its runs does not count for a reason of this kind.
     pub fn any_invalid(&self, kind: impl Fn(&Invalid) -> bool) -> bool {
         let invalid = self
             .samples()
@@ -172,7 +172,7 @@ impl Pair {
         invalid.into_iter().any(kind)
     }
 
-    /// Whether the machine, and not the subject, is the reason why it does not
+    /// Returns whether the machine, and not the subject, is the reason why it does not
     /// count: such a pair is run again.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
@@ -194,7 +194,7 @@ impl Pair {
         })
     }
 
-    /// Whether its runs were made one after the other.
+    /// Returns whether its runs were made one after the other.
     #[must_use]
     pub fn has_order(&self) -> bool {
         self.order != Order::Together

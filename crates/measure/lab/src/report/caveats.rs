@@ -12,7 +12,7 @@ use std::mem::discriminant;
 /// The most pairs that are suggested as a remedy.
 const HOPELESS: u64 = 500;
 
-/// What it would take to decide the unclear cells.
+/// Returns what it would take to decide the unclear cells.
 pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     let mut detectable = Vec::new();
     let mut needed = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn unclear(report: &Report, judged: &[&Judged]) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// What half of the cells need at most, where there are enough of them to ask.
+/// Returns what half of the cells need at most, where there are enough of them to ask.
 fn in_half<T>(sorted: &[T], text: impl Fn(&T) -> String) -> String {
     match sorted.len() {
         0..5 => String::new(),
@@ -102,7 +102,7 @@ fn effect(percent: f64) -> String {
     }
 }
 
-/// What is missing, and why.
+/// Returns what is missing, and why.
 pub(super) fn incomplete(report: &Report) -> Vec<String> {
     let mut list = Vec::new();
     if let Some(why) = &report.experiment.interrupted {
@@ -119,7 +119,7 @@ pub(super) fn incomplete(report: &Report) -> Vec<String> {
     list
 }
 
-/// Why cells were abandoned, each reason once.
+/// Returns why cells were abandoned, each reason once.
 pub(super) fn stopped(report: &Report) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for cell in &report.experiment.cells {
@@ -184,7 +184,7 @@ pub(super) fn invalid(judged: &[&Judged]) -> Vec<String> {
         .collect()
 }
 
-/// Whether this was decided with a bias that an A/A run had measured.
+/// Returns whether this was decided with a bias that an A/A run had measured.
 fn has_band(judged: &Judged) -> bool {
     let unknown = |warning: &Warning| matches!(warning, Warning::BandUnknown);
     matches!(

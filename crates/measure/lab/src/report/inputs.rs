@@ -16,15 +16,14 @@ use serde::Deserialize;
 pub struct Words {
     /// The noun for a subject, such as "lock".
     pub subject: &'static str,
-    /// What waiters of a lean subject do without, which is why some users can
-    /// take no other: a noun phrase and a clause with "if".
+    /// Holds what waiters of a lean subject do without, which is why some users can take
+    /// no other: a noun phrase and a clause with "if".
     pub lean: [&'static str; 2],
-    /// What is measured where there are more threads than CPUs: a clause.
+    /// Holds what is measured where there are more threads than CPUs: a clause.
     pub oversubscribed: &'static str,
-    /// Why threads were off their CPUs: a clause.
+    /// Says why threads were off their CPUs: a clause.
     pub off_cpu: &'static str,
-    /// What operations and handoffs that point opposite ways may mean: a
-    /// clause.
+    /// Holds what operations and handoffs that point opposite ways may mean: a clause.
     pub handoffs: &'static str,
 }
 

@@ -164,7 +164,7 @@ fn summary(report: &Report) -> (Vec<String>, Facts) {
     (sentences, places)
 }
 
-/// Whether baseline against baseline found more than chance allows.
+/// Returns whether baseline against baseline found more than chance allows.
 fn aa(report: &Report) -> String {
     let judged: Vec<Judged> = judged(report).into_iter().cloned().collect();
     let check = aa_check(&judged, report.verdicts.settings.family);

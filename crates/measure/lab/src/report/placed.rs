@@ -24,12 +24,11 @@ pub(super) struct Placed<'a> {
     pub(super) judged: &'a Judged,
     /// experiment / baseline, unless invalid.
     pub(super) ratio: Option<Shown>,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     pub(super) crowded: bool,
-    /// Whether handoffs point in the opposite direction.
+    /// Says whether handoffs point in the opposite direction.
     pub(super) disagrees: bool,
-    /// Whether, in a simulation, its verdict depends on the model's
-    /// assumptions.
+    /// Says whether, in a simulation, its verdict depends on the model's assumptions.
     pub(super) held_back: bool,
     /// The text of its tooltip after its name and interval.
     pub(super) detail: String,
@@ -161,11 +160,11 @@ pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String,
     .collect()
 }
 
-/// What was found in some cells.
+/// Describes what was found in some cells.
 pub(super) struct Summary {
     /// One or two short sentences.
     pub(super) sentence: String,
-    /// Which cells, by verdict, where a sentence cannot name them in few words.
+    /// Says which cells, by verdict, where a sentence cannot name them in few words.
     pub(super) places: Facts,
 }
 
@@ -197,7 +196,7 @@ struct Found<'a> {
     cells: Vec<&'a Placed<'a>>,
     /// Number of cells whose difference is within the margin and not zero.
     nonzero: usize,
-    /// Where they are.
+    /// Says where they are.
     places: String,
 }
 

@@ -9,7 +9,7 @@ use crate::verdicts::Verdicts;
 use locklab_document::number;
 use std::collections::BTreeMap;
 
-/// How far apart the CPUs were, up to the full stop; `None` where that was not
+/// Returns how far apart the CPUs were, up to the full stop; `None` where that was not
 /// measured.
 fn between(verdicts: &Verdicts) -> Option<String> {
     let trips = || verdicts.cells.iter().filter_map(|c| c.round_trip);
@@ -24,8 +24,7 @@ fn between(verdicts: &Verdicts) -> Option<String> {
     })
 }
 
-/// Where the CPUs were while it was measured, and what that means for the
-/// ratios.
+/// Returns where the CPUs were while it was measured, and what that means for the ratios.
 pub(super) fn of_matrix(verdicts: &Verdicts) -> Vec<String> {
     let Some(between) = between(verdicts) else {
         return Vec::new();
@@ -59,7 +58,7 @@ pub(super) fn of_matrix(verdicts: &Verdicts) -> Vec<String> {
     list
 }
 
-/// The same of a ranking: which lock does most in each place, where that may
+/// Returns the same of a ranking: which lock does most in each place, where that may
 /// differ.
 pub(super) fn of_ranking(
     experiment: &Experiment,

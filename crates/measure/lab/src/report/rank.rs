@@ -405,7 +405,7 @@ fn by_use(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docu
     );
 }
 
-/// What is in use today, against the best of each point.
+/// Returns what is in use today, against the best of each point.
 fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     if !ranking.question.against {
         return Vec::new();

@@ -12,7 +12,7 @@ use locklab_judge::{Side, coin, fork_seed};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What one side of a cell gave: its row in the store, and the sample.
+/// Names what one side of a cell gave: its row in the store, and the sample.
 type Half = Option<(Option<i64>, Sample)>;
 
 impl Runner<'_> {

@@ -42,7 +42,7 @@ pub struct Slot<'a> {
     pub cell: &'a Key,
     /// Its pair in the cell.
     pub pair: u32,
-    /// Whether the run was of the baseline or of the experiment.
+    /// Says whether the run was of the baseline or of the experiment.
     pub side: Side,
     /// The order of its pair.
     pub order: Order,

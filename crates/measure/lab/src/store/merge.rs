@@ -151,7 +151,7 @@ impl Store {
             .map_err(|e| self.wrong(&e))
     }
 
-    /// The same experiment in this store: its number and its number of samples.
+    /// Returns the same experiment in this store: its number and its number of samples.
     fn same(&self, other: &StoredExperiment) -> Result<Option<(i64, i64)>, Error> {
         let id = self
             .db

@@ -22,7 +22,7 @@ pub struct Prune {
     /// Their states, as [`Listed::state`] names them; any if
     /// empty.
     pub states: Vec<String>,
-    /// Whether to remove also rows of samples that cannot be read, of any
+    /// Says whether to remove also rows of samples that cannot be read, of any
     /// experiment.
     pub damaged_rows: bool,
 }
@@ -39,7 +39,7 @@ pub struct Pruned {
     pub damaged_rows: u64,
     /// Bytes by which the file became smaller.
     pub freed_bytes: u64,
-    /// Why the file could not be made smaller; the removal stands.
+    /// Says why the file could not be made smaller; the removal stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compacted: Option<String>,
 }
@@ -69,7 +69,7 @@ impl Pruned {
 }
 
 impl Prune {
-    /// Whether it names any experiment.
+    /// Returns whether it names any experiment.
     fn names_experiments(&self) -> bool {
         !self.ids.is_empty() || self.older_than.is_some() || !self.states.is_empty()
     }

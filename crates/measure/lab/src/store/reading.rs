@@ -44,7 +44,7 @@ pub struct StoredSample {
     pub cell: Key,
     /// Number of its pair.
     pub pair: u32,
-    /// Whether it is of the baseline or of the experiment.
+    /// Says whether it is of the baseline or of the experiment.
     pub side: Side,
     /// The name of that side.
     pub subject: String,

@@ -44,7 +44,7 @@ CREATE TABLE bias_bands (
 ) STRICT;
 ";
 
-/// Why a file is not a store.
+/// Says why a file is not a store.
 pub(super) enum Unfit {
     Sql(rusqlite::Error),
     Foreign,
@@ -84,7 +84,7 @@ pub(super) fn prepare(db: &mut Connection) -> Result<(), Unfit> {
     make_tables(db)
 }
 
-/// The same for a file that only one process uses, on any file system.
+/// Returns the same for a file that only one process uses, on any file system.
 pub(super) fn prepare_alone(db: &mut Connection) -> Result<(), Unfit> {
     db.busy_timeout(std::time::Duration::from_secs(2))?;
     db.pragma_update(None, "locking_mode", "exclusive")?;
@@ -134,7 +134,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, Unfit> {
     }
 }
 
-/// Whether it is a store of this version that no process is writing.
+/// Returns whether it is a store of this version that no process is writing.
 pub(super) fn check(db: &Connection) -> Result<(), Unfit> {
     db.busy_timeout(std::time::Duration::ZERO)?;
     if is_ours(db)? {
@@ -144,7 +144,7 @@ pub(super) fn check(db: &Connection) -> Result<(), Unfit> {
     }
 }
 
-/// Whether it is a store of this version; false for an empty file.
+/// Returns whether it is a store of this version; false for an empty file.
 fn is_ours(db: &Connection) -> Result<bool, Unfit> {
     match (pragma(db, "application_id")?, pragma(db, "user_version")?) {
         (APPLICATION, VERSION) => Ok(true),

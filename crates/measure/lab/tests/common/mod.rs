@@ -167,8 +167,8 @@ pub(crate) fn mixed() -> Experiment {
     )
 }
 
-/// What goes wrong, all at once: interrupted, moved, failed, handed to one
-/// owner, timed.
+/// Returns what goes wrong, all at once: interrupted, moved, failed, handed to one owner,
+/// timed.
 pub(crate) fn troubled() -> Experiment {
     let mut experiment = matrix(&[2, 4], &[0, 8], &[1], 10, 0.01, |_, _| 1.3);
     experiment.interrupted = Some("interrupted".into());

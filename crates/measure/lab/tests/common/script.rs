@@ -23,7 +23,7 @@ pub(crate) struct Script {
     pub(crate) spent: Duration,
     pub(crate) started: Instant,
     pub(crate) until: Option<Instant>,
-    /// What the run of this number is.
+    /// Holds what the run of this number is.
     pub(crate) invalid: HashMap<usize, Invalid>,
     pub(crate) runs: Vec<(usize, Side)>,
     pub(crate) stop_after: usize,

@@ -23,7 +23,7 @@ use locklab_workload::Cells;
 
 const MS: u64 = 1_000_000;
 
-/// What a machine does to its threads, besides running them.
+/// Describes what a machine does to its threads, besides running them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Character {
     /// Standard deviation of a contended slice of 1 ms, and of one of a thread
@@ -37,7 +37,7 @@ struct Character {
     depends: f64,
     /// Interruptions: how many a second on each CPU, and how long, in ns.
     interruptions: &'static [(f64, u64)],
-    /// Whether the scheduler counts them as switches to another thread.
+    /// Says whether the scheduler counts them as switches to another thread.
     by_programs: bool,
     /// The clock speed changes by this factor every second.
     steps: f64,
@@ -54,7 +54,7 @@ struct Modelled {
     /// Logarithm of the experiment's rate over the baseline's.
     effect: f64,
     began: Instant,
-    /// What the clock showed then.
+    /// Holds what the clock showed then.
     epoch: u64,
     /// Time since then, in ns.
     passed: u64,
@@ -196,7 +196,7 @@ impl Workers for Modelled {
     }
 }
 
-/// What a minute showed.
+/// Describes what a minute showed.
 #[derive(Debug, Default)]
 struct Minute {
     cells: usize,

@@ -29,7 +29,7 @@ struct Machine {
     effect: f64,
     /// Time now, in ns.
     now: u64,
-    /// How many slices were drawn.
+    /// Counts how many slices were drawn.
     slices: u64,
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Measured part of a slice, unless the lock settles more slowly, in looks at the
 /// clock: its two ends are known to within one.
 const SLICE: u64 = 25;
-/// The same for one thread: a lock without waiters keeps no state, and a
-/// shorter slice is disturbed less often.
+/// Holds the same for one thread: a lock without waiters keeps no state, and a shorter
+/// slice is disturbed less often.
 const SLICE_ALONE: u64 = 5;
 /// The part left out at its start, in looks.
 const SETTLE_ALONE: u64 = 1;

@@ -5,7 +5,7 @@ use locklab_trace::Trace;
 use std::collections::{BTreeMap, HashMap};
 
 impl Surveying {
-    /// What goes on when the recording ends.
+    /// Returns what goes on when the recording ends.
     pub(super) fn end(&mut self, trace: &Trace) {
         let mut most: HashMap<usize, (u64, std::cmp::Reverse<usize>)> = HashMap::new();
         for (&(lock, site), &times) in &self.pairs {

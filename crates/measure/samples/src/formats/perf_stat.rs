@@ -26,7 +26,7 @@ struct Line<'a> {
     event: &'a str,
     /// The spread of the runs of `-r`, such as `0.15%`.
     spread: Option<&'a str>,
-    /// How much of the time it was counted, in percent.
+    /// Says how much of the time it was counted, in percent.
     counted: Option<f64>,
 }
 

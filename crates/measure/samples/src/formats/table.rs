@@ -9,7 +9,7 @@ use crate::units;
 use locklab_judge::Direction;
 use std::collections::HashMap;
 
-/// What the titles of columns mean.
+/// Holds what the titles of columns mean.
 const TITLES: [(&str, &[&str]); 6] = [
     (
         "name",

@@ -40,7 +40,7 @@ pub(crate) struct ParkingLot {
 struct Bucket {
     /// Protects the rest. There it is a lock of one word whose waiters sleep too.
     lock: Futex<Sim>,
-    /// What the next time is drawn from.
+    /// Holds what the next time is drawn from.
     drawn: Word<u32>,
     first: Word<*mut Sleeper>,
     last: Word<*mut Sleeper>,
@@ -65,7 +65,7 @@ pub(crate) struct Sleeper {
     next: Word<*mut Sleeper>,
     /// 1 while it sleeps.
     parked: Word<u32>,
-    /// Whether it has been given the lock.
+    /// Says whether it has been given the lock.
     given: Word<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Bucket {
         Some((first, !next.is_null()))
     }
 
-    /// Whether this handoff is to be fair; the bucket is locked.
+    /// Returns whether this handoff is to be fair; the bucket is locked.
     fn is_fair(&self) -> bool {
         let now = Sim::now() as usize;
         if now <= self.fair_at.load(Ordering::Relaxed) {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// How often a reader that has seen the second of two stores does not see
-/// the first, whose line is far away.
+/// Returns how often a reader that has seen the second of two stores does not see the
+/// first, whose line is far away.
 fn passes(machine: &str, order: Ordering) -> usize {
     let machine = Machine::builtin(machine).unwrap();
     let bench = Bench {

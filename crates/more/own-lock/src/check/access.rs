@@ -110,7 +110,7 @@ impl Part {
         (self.address(), self.size as usize)
     }
 
-    /// The same part, for an access of this memory order.
+    /// Returns the same part, for an access of this memory order.
     pub(super) fn headed_by(self, mo: c_int) -> Self {
         let place = match mo {
             CONSUME => self.place.with_order_given(),
@@ -246,7 +246,7 @@ impl Part {
     }
 }
 
-/// Whether this is memory of a thread that is in the lock's code.
+/// Returns whether this is memory of a thread that is in the lock's code.
 fn is_on_a_stack(address: usize) -> bool {
     const STACK: usize = 64 << 10;
     with(|world| {

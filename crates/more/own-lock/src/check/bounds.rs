@@ -41,7 +41,7 @@ struct Object {
 }
 
 impl World {
-    /// Whether these bytes lie within one object, or where none is known.
+    /// Returns whether these bytes lie within one object, or where none is known.
     fn has_within(&self, address: usize, bytes: usize) -> bool {
         let start = self.start();
         if (start..start + 64 * self.pool.len()).contains(&address) {
@@ -64,8 +64,8 @@ impl World {
         before.any(|(_, memory)| address + bytes <= memory.end)
     }
 
-    /// What there is in the memory that this address lies in; `None` if that is not the
-    /// checker's, or it is not known.
+    /// Returns what there is in the memory that this address lies in; `None` if that is
+    /// not the checker's, or it is not known.
     fn around(&self, address: usize) -> Option<Vec<Object>> {
         let start = self.start();
         let of_lock = 64 * lines(self.facts.lock_bytes);

@@ -50,7 +50,7 @@ pub(super) fn flush(site: usize) -> bool {
     true
 }
 
-/// Where the access comes from: to be asked before anything else is done.
+/// Returns where the access comes from: to be asked before anything else is done.
 fn entered() -> Frame {
     with(|world| world.library.entered())
 }
@@ -219,7 +219,7 @@ pub(super) extern "C-unwind" fn fence(mo: c_int, site: usize) {
     Loom::fence(order);
 }
 
-/// Whether an address lies on the thread's own stack, or in constants.
+/// Returns whether an address lies on the thread's own stack, or in constants.
 pub(super) fn is_own(address: usize) -> bool {
     let here = 0_u8;
     let me = thread();

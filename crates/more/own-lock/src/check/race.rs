@@ -11,7 +11,7 @@ use locklab_verify::{MAX_THREADS, Moment, Place};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// How memory is accessed.
+/// Describes how memory is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) plain: bool,
@@ -65,7 +65,7 @@ struct Dates([[Option<(Moment, Place)>; KINDS.len()]; MAX_THREADS]);
 
 /// The memory that plain reads and writes access.
 pub(super) struct Raced {
-    /// Whether anything is noted.
+    /// Says whether anything is noted.
     checked: bool,
     /// Every plain access ever made in this child: address and bytes.
     plain: BTreeSet<(usize, usize)>,
@@ -160,7 +160,7 @@ impl Raced {
     }
 }
 
-/// What a race is called.
+/// Returns what a race is called.
 pub(super) fn describe((access, place): (Access, Place), (other, at): (Access, Place)) -> String {
     let (access, other) = (access.name(), other.name());
     format!(

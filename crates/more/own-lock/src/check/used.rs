@@ -34,7 +34,7 @@ const NEAR: u64 = 4;
 /// The most accesses of one call: more are a wait, which nobody ends.
 const MOST_ACCESSES: u32 = 1_000_000;
 
-/// What memory holds after so many uses.
+/// Describes what memory holds after so many uses.
 struct Used(Vec<(usize, Vec<u8>)>);
 
 /// The code accesses memory here, or pauses.
@@ -229,7 +229,7 @@ impl Steps {
         })
     }
 
-    /// What the pieces hold after so many uses.
+    /// Returns what the pieces hold after so many uses.
     fn after(&self, uses: u64) -> Vec<u64> {
         let period = self.steps.len() as u64;
         let later = uses.wrapping_sub(FIRST as u64);

@@ -30,8 +30,8 @@ pub(super) fn has_changed() {
     });
 }
 
-/// What ended a sleep, or kept the thread from it, is what others did: so the rounds of
-/// its loop are as few as that.
+/// Returns what ended a sleep, or kept the thread from it, is what others did: so the
+/// rounds of its loop are as few as that.
 pub(super) fn others_went_on() {
     let me = thread();
     with(|world| {

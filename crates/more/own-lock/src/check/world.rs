@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub(super) const MOST_LOCKS: usize = 8;
 pub(super) const MOST_CONTEXTS: usize = MOST_LOCKS * MAX_THREADS;
 
-/// What is assumed of the accesses of a file.
+/// Describes what is assumed of the accesses of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// A data race breaks a promise.
@@ -55,9 +55,9 @@ pub(super) struct Thread {
     pub(super) came_round: u64,
     /// The sites of this call's accesses.
     pub(super) sites: Vec<usize>,
-    /// Where loops came round that are no waits.
+    /// Says where loops came round that are no waits.
     pub(super) rounds: Vec<Round>,
-    /// Whether it has written since a loop last came round.
+    /// Says whether it has written since a loop last came round.
     pub(super) wrote: bool,
     /// The reads since a loop last came round, and those of the round before.
     pub(super) reads: [Vec<(usize, usize, u64)>; 2],
@@ -65,15 +65,15 @@ pub(super) struct Thread {
     pub(super) counting: Option<(Place, bool)>,
 }
 
-/// Where a loop came round that is no wait.
+/// Describes where a loop came round that is no wait.
 #[derive(Clone, Copy)]
 pub(super) struct Round {
     site: usize,
-    /// How often it has.
+    /// Says how often it has.
     pub(super) number: u32,
     /// A hash of the state in which it last did.
     state: u64,
-    /// What it did in the last round.
+    /// Holds what it did in the last round.
     pub(super) rounding: Rounding,
 }
 
@@ -144,18 +144,18 @@ pub(super) struct World {
     pub(super) alive: usize,
     /// Every access ever made in this child: first address and size.
     pub(super) accesses: BTreeSet<(usize, u8)>,
-    /// Whether address dependencies order.
+    /// Says whether address dependencies order.
     pub(super) dependencies: bool,
-    /// What is accessed by plain reads and writes.
+    /// Holds what is accessed by plain reads and writes.
     pub(super) raced: Raced,
     /// The words of this execution, by their first address.
     pub(super) words: HashMap<usize, (usize, Box<Word>)>,
     pub(super) threads: [Thread; MAX_THREADS],
-    /// Whether the lock is being initialised, or used before the model.
+    /// Says whether the lock is being initialised, or used before the model.
     pub(super) quiet: bool,
-    /// Whether its CPUs are those with the greatest numbers.
+    /// Says whether its CPUs are those with the greatest numbers.
     pub(super) last_cpus: bool,
-    /// What is noted of those uses.
+    /// Holds what is noted of those uses.
     pub(super) watch: Option<Watch>,
     /// Loops that count, after whose end the code makes another access: what it does may
     /// depend on the round. Otherwise nothing is left of the count where the call ends.
@@ -166,7 +166,7 @@ pub(super) struct World {
     pub(super) used: Option<Vec<(usize, Vec<u8>)>>,
 }
 
-/// What is noted while a lock is being used before the model.
+/// Describes what is noted while a lock is being used before the model.
 pub(super) struct Watch {
     /// The memory of the lock, of its context, and static data.
     pub(super) ranges: [Range<usize>; 3],

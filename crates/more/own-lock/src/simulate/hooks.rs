@@ -11,7 +11,7 @@ use locklab_sim::by_address;
 use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::sync::atomic::Ordering;
 
-/// Whether this access is part of the simulation; if so, notes it.
+/// Returns whether this access is part of the simulation; if so, notes it.
 #[inline]
 fn enters(site: usize) -> bool {
     if with(|world| world.quiet) {
@@ -32,7 +32,7 @@ fn writes(address: usize) {
     });
 }
 
-/// Whether a plain access costs nothing.
+/// Returns whether a plain access costs nothing.
 fn is_private(address: usize) -> bool {
     let here = 0_u8;
     let cpu = by_address::cpu();
@@ -288,7 +288,7 @@ extern "C-unwind" fn refuse_call(number: c_long, operation: c_long, site: usize)
     isolate::give_up(&call_refused(number, operation, &line_of(site)))
 }
 
-/// What the code of a simulated lock calls.
+/// Holds what the code of a simulated lock calls.
 pub(super) const HOOKS: Hooks = Hooks {
     load,
     store,

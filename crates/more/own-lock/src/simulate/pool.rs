@@ -86,11 +86,11 @@ impl Pool {
         self.memory.as_ptr() as usize
     }
 
-    /// Whether a plain access is to a line that only this CPU, whose code has
-    /// the stack `own`, has ever used, and only by plain accesses: private
-    /// data, whose latency an out-of-order CPU hides, and which a Rust lock
-    /// keeps outside the platform's atomics (or in registers: a variable whose
-    /// address the compiler needs for a report is one of them).
+    /// Returns whether a plain access is to a line that only this CPU, whose code has the
+    /// stack `own`, has ever used, and only by plain accesses: private data, whose
+    /// latency an out-of-order CPU hides, and which a Rust lock keeps outside the
+    /// platform's atomics (or in registers: a variable whose address the compiler needs
+    /// for a report is one of them).
     pub(super) fn is_private(&self, address: usize, cpu: usize, own: &Range<usize>) -> bool {
         let line = address.wrapping_sub(self.start()) / LINE;
         let Some(user) = self.users.get(line) else {

@@ -7,13 +7,13 @@ use crate::library::{Library, Sites};
 use crate::repeat::Loop;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What the hooks of a compiled lock work on.
+/// Describes what the hooks of a compiled lock work on.
 pub(super) struct World {
     pub(super) library: Library,
     pub(super) sites: Sites,
     pub(super) pool: Pool,
     pub(super) cpus: Vec<Loop>,
-    /// Whether the accesses are not part of the simulation: `lab_init`.
+    /// Says whether the accesses are not part of the simulation: `lab_init`.
     pub(super) quiet: bool,
 }
 

@@ -38,7 +38,7 @@ pub(crate) enum Op {
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Op>>,
-    /// What an outcome shows: registers, then words.
+    /// Holds what an outcome shows: registers, then words.
     pub(crate) registers: Vec<usize>,
     pub(crate) words: Vec<usize>,
 }
@@ -173,7 +173,7 @@ impl Program {
         shown.fold(0, |outcome, value| outcome << 4 | value & 15)
     }
 
-    /// The same program as a file.
+    /// Returns the same program as a file.
     pub(crate) fn c(&self) -> String {
         let mut text = String::from(
             "#include <locklab_lock.h>\n#include <stdatomic.h>\nstruct program { _Alignas(64) \

@@ -23,7 +23,7 @@ fn join(view: &mut View, other: &View) {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Message {
     value: u64,
-    /// What who acquires it sees.
+    /// Holds what who acquires it sees.
     view: View,
     /// It comes right after the one that it read.
     updates: bool,
@@ -37,8 +37,8 @@ struct Thread {
     current: View,
     acquired: View,
     released: View,
-    /// What its last releasing store to each word released: later stores of the thread
-    /// to that word go on with it.
+    /// Holds what its last releasing store to each word released: later stores of the
+    /// thread to that word go on with it.
     sequence: [View; LOCATIONS],
 }
 
@@ -51,7 +51,7 @@ struct State {
     own_stores: bool,
 }
 
-/// What a release sequence is.
+/// Names what a release sequence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     /// RC11 and C11: its thread's later stores to the word, and updates.
@@ -60,7 +60,7 @@ pub(crate) enum Sequence {
     UpdatesOnly,
 }
 
-/// What a program may come to.
+/// Describes what a program may come to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
     pub(crate) outcomes: BTreeSet<u64>,
@@ -343,7 +343,7 @@ impl State {
         }
     }
 
-    /// Whether the thread goes round for ever if nothing changes any more.
+    /// Returns whether the thread goes round for ever if nothing changes any more.
     fn waits(&self, thread: usize, op: Op) -> bool {
         let newest = |w: usize| self.words[w].last().map_or(0, |message| message.value);
         !self.threads[thread].within

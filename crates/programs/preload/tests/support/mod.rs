@@ -56,7 +56,7 @@ pub(crate) fn compile(folder: &Path, source: &str, more: &[&str]) -> Option<Path
     Some(program)
 }
 
-/// Whether a program is installed; says which package is missing if not.
+/// Returns whether a program is installed; says which package is missing if not.
 pub(crate) fn present(program: &str, package: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|folder| folder.join(program).exists());

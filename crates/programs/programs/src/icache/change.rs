@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A change below this share of the cycles is flat.
 const FLAT: f64 = 0.005;
 
-/// What the experiment costs more than the baseline.
+/// Describes what the experiment costs more than the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
     /// Cycles of the baseline.

@@ -15,28 +15,28 @@ use std::path::Path;
 pub struct Place {
     /// The function, with an offset for a call site; an address where there is no symbol.
     pub name: String,
-    /// What a call site calls, if the instruction says so.
+    /// Holds what a call site calls, if the instruction says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Cycles lost, with the penalties of the processor file.
     pub cycles: f64,
 }
 
-/// Where a run lost cycles.
+/// Describes where a run lost cycles.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub struct Places {
     /// Functions that lost most, worst first.
     pub functions: Vec<Place>,
     /// Calls whose target or direction was not predicted, worst first.
     pub call_sites: Vec<Place>,
-    /// Whether the program has names for its code.
+    /// Says whether the program has names for its code.
     pub symbols: bool,
 }
 
 /// Functions and call sites that are listed.
 const LISTED: usize = 10;
 
-/// What is called so in the lists: code outside the program's file.
+/// Holds what is called so in the lists: code outside the program's file.
 const LIBRARIES: &str = "(libraries)";
 
 /// The functions of a program, by address.

@@ -150,7 +150,7 @@ fn listed(title: &str, places: &[Place]) -> String {
     format!("\n{}", render::table(&Table::new(columns, rows)))
 }
 
-/// What a change of the program costs, in words.
+/// Returns what a change of the program costs, in words.
 #[must_use]
 pub fn changed(change: &Change, inline: Option<&str>) -> String {
     let what = inline.map_or("The change".to_owned(), |symbol| {

@@ -129,7 +129,7 @@ impl WorkloadSpec {
         }
     }
 
-    /// Whether the work of a run can be scaled.
+    /// Returns whether the work of a run can be scaled.
     #[must_use]
     pub fn has_scale(&self) -> bool {
         settings(&self.name).contains(&"scale")

@@ -13,8 +13,8 @@ pub trait Workload {
     fn about(&self) -> String;
     /// The facts of its set-up on this machine, for the report.
     fn setup(&self, launcher: &Launcher) -> Facts;
-    /// Whether all that it measures is done by the program that it starts and
-    /// not by others that this one starts: only that can be modelled.
+    /// Returns whether all that it measures is done by the program that it starts and not
+    /// by others that this one starts: only that can be modelled.
     fn is_one_process(&self) -> bool {
         false
     }

@@ -40,8 +40,8 @@ pub(super) fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<
     })
 }
 
-/// Whether operations point in the opposite direction of those at equal share, or of
-/// handoffs: a lock that one owner repeatedly re-acquires looks fast.
+/// Returns whether operations point in the opposite direction of those at equal share, or
+/// of handoffs: a lock that one owner repeatedly re-acquires looks fast.
 pub(crate) fn handoffs_disagree(cell: &JudgedCell) -> bool {
     let wanted = match cell.verdict() {
         Some(Verdict::Better) => Verdict::Worse,
@@ -72,7 +72,7 @@ pub(crate) fn handoffs_disagree(cell: &JudgedCell) -> bool {
 pub(super) struct Group<'a> {
     /// The placement class of their CPUs; none where they are over all.
     pub(super) class: Option<&'a str>,
-    /// Whether other cells are split by it.
+    /// Says whether other cells are split by it.
     split: bool,
     /// Number of subjects in use at once, where that was asked.
     at_once: Option<u64>,
@@ -81,7 +81,7 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// How many are in use at once, and the class, each where there is one.
+    /// Returns how many are in use at once, and the class, each where there is one.
     pub(super) fn words(&self, class: impl FnOnce(&str) -> String) -> Vec<String> {
         let at_once = self.lengths.at_once(self.at_once);
         let at_once = at_once.strip_prefix(", ").map(str::to_owned);

@@ -15,7 +15,7 @@ use locklab_document::{
 };
 use locklab_judge::{Shown, Verdict};
 
-/// Whether a cell may be drawn: an invalid one must not be.
+/// Returns whether a cell may be drawn: an invalid one must not be.
 fn readable(cell: &JudgedCell) -> bool {
     !matches!(cell.verdict(), None | Some(Verdict::Invalid(_)))
 }

@@ -33,7 +33,8 @@ fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
     all
 }
 
-/// What holds at equal share, in a sentence; `None` where no cell has several threads.
+/// Returns what holds at equal share, in a sentence; `None` where no cell has several
+/// threads.
 pub(super) fn at_equal_share(report: &Report) -> Option<String> {
     let judged = report
         .measured()

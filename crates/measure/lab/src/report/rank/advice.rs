@@ -33,7 +33,7 @@ fn is_ranked(point: &Point) -> bool {
     primary(point).is_some_and(|m| m.standings.iter().any(|s| s.of_best.is_some()))
 }
 
-/// Where a lock is used.
+/// Says where a lock is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Regime {
     Alone,
@@ -98,7 +98,7 @@ impl Advice<'_> {
         primary(self.points[0]).map_or("", |m| m.metric.name.as_str())
     }
 
-    /// Whether something holds of the primary metric at all points.
+    /// Returns whether something holds of the primary metric at all points.
     fn everywhere(&self, holds: impl Fn(&Ranked) -> bool) -> bool {
         self.points.iter().filter_map(|p| primary(p)).all(holds)
     }
@@ -295,7 +295,7 @@ impl Advice<'_> {
         ))
     }
 
-    /// What else a reader may want: short waits, equal shares.
+    /// Returns what else a reader may want: short waits, equal shares.
     fn beside(&self) -> Option<String> {
         let of = self.points.iter().copied();
         let several: Vec<&Point> = of.filter(|p| Regime::of(p) != Regime::Alone).collect();
@@ -349,7 +349,7 @@ fn use_each(parts: &[String]) -> String {
 /// "1.62 times `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
 /// `mcs`".
 fn beside(ratios: &[f64], other: &str) -> String {
-    /// What rounds to 1.00.
+    /// Holds what rounds to 1.00.
     const SAME: f64 = 0.005;
     if ratios.iter().any(|ratio| (ratio - 1.0).abs() >= SAME) {
         return format!("{} times {other}", span(ratios));
