@@ -241,10 +241,15 @@ const OWN_STEPS: u64 = 150;
 const READS_SHARE: u64 = 4;
 
 /// Explores a model with reads in either order ([`Setting::reads_conflict`]), up to the
-/// bound of a first exploration, as far as so few executions reach.
+/// bound of a first exploration, as far as so few executions reach. Returns the
+/// exploration that failed instead, if one does.
 ///
 /// [`Setting::reads_conflict`]: execution::Setting
-fn explore_reads(property: &Property, first: &Explored, limits: Limits) -> Result<Reads, Explored> {
+fn explore_reads(
+    property: &Property,
+    first: &Explored,
+    limits: Limits,
+) -> Result<Reads, Box<Explored>> {
     let mut property = property
         .clone()
         .with(|setting| setting.reads_conflict = true);
@@ -259,7 +264,7 @@ fn explore_reads(property: &Property, first: &Explored, limits: Limits) -> Resul
     for bound in bounds {
         let explored = explore_within(&property, bound, pruning(bound), limits);
         match explored.outcome {
-            Outcome::Fails(_) => return Err(explored),
+            Outcome::Fails(_) => return Err(Box::new(explored)),
             Outcome::Holds => {
                 reached = Reads::Within {
                     preemptions: bound,
@@ -298,7 +303,7 @@ pub(crate) fn explore_fully(property: &Property, limits: Limits) -> Explored {
         true => Reads::Either,
         false => match explore_reads(property, &explored, limits) {
             Ok(reads) => reads,
-            Err(fails) => return fails,
+            Err(fails) => return *fails,
         },
     };
     explored.took = start.elapsed();
