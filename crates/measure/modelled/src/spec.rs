@@ -166,8 +166,7 @@ impl Spec {
         }
         self.cells.critical.iter().try_for_each(|&length| {
             let units = self.units(length, machine);
-            let fits = self.cells.mix.check_fits(units, length, self.cells.unit);
-            fits
+            self.cells.mix.check_fits(units, length, self.cells.unit)
         })
     }
 

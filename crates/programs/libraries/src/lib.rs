@@ -149,7 +149,7 @@ mod tests {
         };
         let good = scratch.path().join("good");
         let bad = [file.join("below"), scratch.path().join("with space")];
-        let folders = [&bad[..], &[good.clone()]].concat();
+        let folders = [&bad[..], std::slice::from_ref(&good)].concat();
         let path = library.placed(b"bytes", &folders).unwrap();
         assert!(path.starts_with(&good), "{path:?}");
         assert_eq!(std::fs::read(&path).unwrap(), b"bytes");
