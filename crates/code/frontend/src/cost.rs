@@ -61,7 +61,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause, in the order of reports, with its name for people.
+    /// Lists every cause in the order of reports, with the name that reports print.
     pub const ALL: [(Cause, &'static str); 8] = [
         (Cause::L1i, "L1i misses"),
         (Cause::L2, "L2 code misses"),
@@ -148,9 +148,9 @@ pub struct Account {
 /// Cycles lost to one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Lost {
-    /// The cause.
+    /// Names the cause.
     pub cause: Cause,
-    /// The cycles.
+    /// Holds the cycles that are lost by it.
     pub cycles: Cycles,
 }
 

@@ -65,7 +65,7 @@ struct Entry {
     useful: u8,
 }
 
-/// The tables.
+/// Holds the tables of the predictor.
 #[derive(Debug)]
 pub(crate) struct Direction {
     /// Taken when 2 or more; from 0 to 3.

@@ -22,7 +22,7 @@ struct Held {
     starts: u64,
 }
 
-/// The cache.
+/// Models the cache of decoded operations.
 #[derive(Debug)]
 pub(crate) struct Ops {
     ways: usize,

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// The figure.
+    /// Holds the figure.
     pub value: f64,
     /// The lowest that is plausible; the figure itself if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct Figure {
 pub struct Identity {
     /// The vendor, such as `AuthenticAMD`.
     pub vendor: String,
-    /// The family.
+    /// Holds the family, as CPUID reports it.
     pub family: u32,
     /// Ranges of models, both ends included.
     pub models: Vec<(u32, u32)>,
@@ -38,7 +38,7 @@ macro_rules! processor {
         #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
         #[serde(deny_unknown_fields)]
         pub struct Processor {
-            /// Its name.
+            /// Holds the name of the processor.
             pub name: String,
             /// Says which processors it describes.
             pub identity: Vec<Identity>,

@@ -2,7 +2,7 @@
 //! levels of the branch target buffer. Whether a thing is in it is one load; sets are searched
 //! when something is brought in.
 
-/// No occupant.
+/// Marks a place that no entry occupies.
 const EMPTY: u32 = u32::MAX;
 
 /// A table of `sets` times `ways` places.

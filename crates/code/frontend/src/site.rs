@@ -12,7 +12,7 @@ use crate::processor::Processor;
 /// An instruction of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its address.
+    /// Holds the address of the instruction.
     pub address: u64,
     /// The address by which caches distinguish its line: that of physical memory, or the same.
     pub place: u64,

@@ -84,7 +84,7 @@ impl Session<'_> {
                 cells,
                 ..like.clone()
             };
-            // What cannot be judged is told with the report.
+            // The report says which cells cannot be judged.
             undecided(&then).unwrap_or_default()
         };
         let outcome = Runner {

@@ -29,7 +29,7 @@ pub struct Change {
 /// Cycles more that are lost to a cause.
 #[derive(Clone, Debug, Serialize)]
 pub struct Caused {
-    /// The cause.
+    /// Names the cause.
     pub cause: Cause,
     /// Cycles more, with the penalties of the processor file.
     pub cycles: f64,
