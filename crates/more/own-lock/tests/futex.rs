@@ -39,6 +39,22 @@ fn the_second_and_the_third_mutex_keep_their_promises() {
     }
 }
 
+/// Its waiters queue, each with a word of its own to sleep on.
+#[test]
+fn the_mutex_with_a_stated_wait_keeps_its_promises() {
+    let broken = |flags: &[&str]| {
+        let promises = lock("stated_wait.c", flags).promises();
+        broken(&promises.unwrap(), 300)
+    };
+    let none = broken(&[]);
+    assert!(none.is_empty(), "{none:?}");
+    for flag in ["-DNO_KICK", "-DNO_WAKE"] {
+        let found = broken(&[flag]);
+        let deadlock = |(_, failure): &(&str, Failure)| failure.message.contains("deadlock");
+        assert!(found.iter().any(deadlock), "{flag}: {found:?}");
+    }
+}
+
 #[test]
 fn the_count_of_the_first_mutex_wraps_around() {
     let promises = lock("drepper1.c", &["-DSTEP=0x80000000u"]).promises();
