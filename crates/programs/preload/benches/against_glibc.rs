@@ -137,7 +137,16 @@ fn measure(program: &Path, arguments: &[&str], lock: &str, wait: &str, bound: f6
 /// A hot loop of so many threads, with the rate, the share of the thread that got least
 /// and the CPU time.
 fn crowd(program: &Path, threads: &str, lock: &str) {
-    let arguments = [threads, "20000", "15", "0", "0"];
+    // Batches in which another program had a CPU do not count where each thread has one
+    // of its own, so they are short; threads that share CPUs need several turns on them.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let alone = threads.parse().is_ok_and(|threads: usize| threads <= cpus);
+    let [microseconds, batches] = if alone {
+        ["1000", "200"]
+    } else {
+        ["20000", "15"]
+    };
+    let arguments = [threads, microseconds, batches, "0", "0"];
     let pairs = runs(program, &arguments, lock, "barging");
     // Times of a pair: the ratio of rates is the other way round.
     let [low, ratio, high] = spread(&pairs, |pair| pair[0][0] / pair[1][0]);
