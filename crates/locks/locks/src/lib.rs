@@ -176,6 +176,8 @@ pub use locklab_interface::{
 };
 #[doc(hidden)]
 pub use locklab_platform::numbers::Numbers;
+#[doc(hidden)]
+pub use locklab_platform::sleepers::place_of;
 #[cfg(feature = "std")]
 #[doc(inline)]
 pub use locklab_platform::threads::Threads;
@@ -186,6 +188,7 @@ pub use locklab_platform::{
     native::{AtomicU32, Host, Native, NativePlatform, NoHost},
     parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched},
     qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes},
+    sleepers::Sleepers,
     visible_reader::VisibleReader,
 };
 

@@ -29,6 +29,7 @@ pub mod numbers;
 pub mod parking;
 pub mod platform;
 pub mod qnode;
+pub mod sleepers;
 #[cfg(feature = "std")]
 pub mod threads;
 pub mod visible_reader;

@@ -12,7 +12,8 @@
 use crate::event;
 use crate::held_locks::HeldLocks;
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
-use crate::qnode::QueueNodes;
+use crate::qnode::{MAX_CPUS, QueueNodes};
+use crate::sleepers::Sleepers;
 use crate::visible_reader::VisibleReader;
 use core::marker::PhantomData;
 use core::sync::atomic;
@@ -79,9 +80,9 @@ compile_error!(
 /// ```
 ///
 /// # Safety
-/// - [`Host::cpu`], [`Host::queue_nodes`], [`Host::visible_readers`] and
-///   [`Host::held_locks`] keep the promises of [`Platform`];
-/// - [`Host::wake`] uses only the address of `word`;
+/// - [`Host::cpu`], [`Host::queue_nodes`], [`Host::visible_readers`],
+///   [`Host::held_locks`] and [`Host::sleepers`] keep the promises of [`Platform`];
+/// - [`Host::wake`] and [`Host::wake_all`] use only the address of `word`;
 /// - no function unwinds.
 ///
 /// [`Host::node`], [`Host::now`] and [`Host::virtualized`] need only return,
@@ -136,6 +137,34 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
     /// Works as [`Platform::wake`]. Does nothing by default, because no CPU sleeps.
     fn wake(word: &AtomicU32) {
         let _ = word;
+    }
+
+    /// Works as [`Platform::wake_if_any`]. `false` by default, where nobody can tell.
+    fn wake_if_any(word: &AtomicU32) -> bool {
+        Self::wake(word);
+        false
+    }
+
+    /// Works as [`Platform::wake_all`]. By default it wakes as many as there may be CPUs,
+    /// one by one.
+    fn wake_all(word: &AtomicU32) {
+        for _ in 0..MAX_CPUS {
+            Self::wake(word);
+        }
+    }
+
+    /// Works as [`Platform::yield_cpu`]. One pause by default.
+    fn yield_cpu() {
+        core::hint::spin_loop();
+    }
+
+    /// Works as [`Platform::sleepers`]. None by default. A kernel whose CPUs can sleep
+    /// returns an entry, chosen by the address, of
+    /// `static SLEEPERS: [Sleepers<Native<MyHost>>; 256] = [const { Sleepers::NONE }; 256]`.
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Native<Self>>> {
+        let _ = address;
+        None
     }
 
     /// Works as [`Platform::virtualized`]. False by default.
@@ -228,6 +257,26 @@ unsafe impl<H: Host> Platform for Native<H> {
     #[inline(always)]
     fn wake(word: &AtomicU32) {
         H::wake(word);
+    }
+
+    #[inline(always)]
+    fn wake_if_any(word: &AtomicU32) -> bool {
+        H::wake_if_any(word)
+    }
+
+    #[inline(always)]
+    fn wake_all(word: &AtomicU32) {
+        H::wake_all(word);
+    }
+
+    #[inline(always)]
+    fn yield_cpu() {
+        H::yield_cpu();
+    }
+
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Self>> {
+        H::sleepers(address)
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use crate::native::{AtomicU32, Host, Native};
 use crate::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use crate::qnode::QueueNodes;
+use crate::sleepers::Sleepers;
 use crate::visible_reader::VisibleReader;
 use core::marker::PhantomData;
 use core::sync::atomic::compiler_fence;
@@ -103,6 +104,13 @@ pub unsafe trait ParkingWorld: Sized + Send + Sync + 'static {
     fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
         &[]
     }
+
+    /// Works as [`Platform::sleepers`], for this platform. None by default.
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Parking<Self>>> {
+        let _ = address;
+        None
+    }
 }
 
 /// A 32-bit word of the platform below.
@@ -130,6 +138,13 @@ pub unsafe trait ParkingHost: Host {
     #[inline(always)]
     fn parking_visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
         &[]
+    }
+
+    /// Works as [`Host::sleepers`], for this platform. None by default.
+    #[inline(always)]
+    fn parking_sleepers(address: usize) -> Option<&'static Sleepers<Parking<Self>>> {
+        let _ = address;
+        None
     }
 }
 
@@ -177,6 +192,11 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
     #[inline(always)]
     fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {
         H::parking_visible_readers()
+    }
+
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Parking<Self>>> {
+        H::parking_sleepers(address)
     }
 }
 
@@ -459,6 +479,32 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     #[inline(always)]
     fn wake(word: &Self::U32) {
         W::Base::wake(&word.0);
+    }
+
+    #[inline(always)]
+    fn wake_if_any(word: &Self::U32) -> bool {
+        W::Base::wake_if_any(&word.0)
+    }
+
+    #[inline(always)]
+    fn wake_at(word: *const Self::U32) {
+        // The same word in a transparent wrapper.
+        W::Base::wake_at(word.cast());
+    }
+
+    #[inline(always)]
+    fn wake_all(word: &Self::U32) {
+        W::Base::wake_all(&word.0);
+    }
+
+    #[inline(always)]
+    fn yield_cpu() {
+        W::Base::yield_cpu();
+    }
+
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Self>> {
+        W::sleepers(address)
     }
 
     #[inline(always)]

@@ -16,7 +16,8 @@
 //! - it never depends on which world it is in.
 
 use crate::held_locks::HeldLocks;
-use crate::qnode::QueueNodes;
+use crate::qnode::{MAX_CPUS, QueueNodes};
+use crate::sleepers::Sleepers;
 use crate::visible_reader::VisibleReader;
 pub use core::sync::atomic::Ordering;
 
@@ -240,10 +241,11 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 /// - [`Platform::queue_nodes`] returns for each number below that bound the
 ///   same nodes each time, which no other number and no other platform has, and
 ///   which live for ever; [`Platform::visible_readers`] likewise for all
-///   numbers, and [`Platform::held_locks`] for those that have one;
+///   numbers, [`Platform::held_locks`] for those that have one, and
+///   [`Platform::sleepers`] for each address;
 /// - [`Platform::fence`] is a fence of at least the ordering given;
-/// - [`Platform::wake`] uses only the address of `word`: the memory may have
-///   been freed since the release;
+/// - [`Platform::wake`] and [`Platform::wake_all`] use only the address of `word`:
+///   the memory may have been freed since the release;
 /// - no function unwinds: a lock that calls one may have queued a node on its
 ///   caller's stack. (As for [`Atomic`], a world that ends may.)
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
@@ -309,6 +311,47 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// its address only.
     #[track_caller]
     fn wake(word: &Self::U32);
+
+    /// Works as [`Platform::wake`], and returns whether a CPU was waiting. `false` by
+    /// default, where nobody can tell.
+    #[track_caller]
+    fn wake_if_any(word: &Self::U32) -> bool {
+        Self::wake(word);
+        false
+    }
+
+    /// Works as [`Platform::wake`] for a word whose memory may be gone by now.
+    #[track_caller]
+    #[inline(always)]
+    fn wake_at(word: *const Self::U32) {
+        // SAFETY: `wake` uses the address only, and a word is not null.
+        Self::wake(unsafe { &*word });
+    }
+
+    /// Ends every [`Platform::wait`] on `word`. Uses its address only. By default it
+    /// wakes as many as there may be CPUs, one by one.
+    #[track_caller]
+    fn wake_all(word: &Self::U32) {
+        for _ in 0..MAX_CPUS {
+            Self::wake(word);
+        }
+    }
+
+    /// Gives this CPU to another thread that is ready, if there is one: the system call
+    /// of that name. By default one pause.
+    #[track_caller]
+    #[inline(always)]
+    fn yield_cpu() {
+        Self::relax();
+    }
+
+    /// Returns the place where those sleep who wait for what is at `address`: always the
+    /// same for one address. `None` by default: a lock that keeps its queue there spins.
+    #[inline(always)]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Self>> {
+        let _ = address;
+        None
+    }
 
     /// Returns how often a lock may prefer some waiters to others before it serves the
     /// others: `bound`, except in the checker, where it is one so that the

@@ -11,6 +11,7 @@ use crate::held_locks::HeldLocks;
 use crate::native::{AtomicU32 as Word, Host, Native};
 use crate::numbers::Numbers;
 use crate::qnode::{MAX_CPUS, QueueNodes};
+use crate::sleepers::{Sleepers, place_of};
 use crate::visible_reader::VisibleReader;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,6 +30,8 @@ static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW
 static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
 /// The tables of the first 512 threads; with the others no deadlock is detected.
 static HELD: [HeldLocks<Native<Threads>>; 512] = [const { HeldLocks::NONE }; 512];
+/// Where threads sleep by address: as many places as a parking lot has.
+static SLEEPERS: [Sleepers<Native<Threads>>; 256] = [const { Sleepers::NONE }; 256];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -245,6 +248,33 @@ unsafe impl Host for Threads {
         unsafe {
             libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn wake_if_any(word: &Word) -> bool {
+        // SAFETY: as `wake`.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) > 0 }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn wake_all(word: &Word) {
+        // SAFETY: as `wake`.
+        unsafe {
+            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
+        }
+    }
+
+    // `wait` does not sleep.
+    #[cfg(not(target_os = "linux"))]
+    fn wake_all(_: &Word) {}
+
+    fn yield_cpu() {
+        std::thread::yield_now();
+    }
+
+    #[inline]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Native<Self>>> {
+        SLEEPERS.get(place_of(address, SLEEPERS.len()))
     }
 
     #[cfg(not(target_os = "linux"))]

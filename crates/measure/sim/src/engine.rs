@@ -68,6 +68,8 @@ pub(crate) struct Engine {
     pub(crate) visible: Cell<(*const (), usize)>,
     /// The parking lot, of `parking`'s types: its counter and its buckets.
     pub(crate) lot: Cell<(*const (), *const ())>,
+    /// The queues of threads that sleep by address, of `sleepers`' type.
+    pub(crate) sleepers: Cell<*const ()>,
     pub(crate) stopped: Cell<bool>,
     pub(crate) failure: RefCell<Option<SimError>>,
 }
@@ -129,6 +131,7 @@ impl Engine {
             },
             visible: Cell::new((std::ptr::null(), 0)),
             lot: Cell::new((std::ptr::null(), std::ptr::null())),
+            sleepers: Cell::new(std::ptr::null()),
             stopped: Cell::new(false),
             failure: RefCell::new(None),
         }

@@ -39,6 +39,9 @@ pub(crate) trait LockKind {
     /// Places the entry of a thread among the visible readers.
     fn place_reader(&self, arena: &Arena, label: String) -> *const ();
 
+    /// Whether its waiters may sleep by themselves.
+    fn parks(&self) -> bool;
+
     /// Notifies a lock that it is in its final place.
     ///
     /// # Safety
@@ -152,6 +155,10 @@ impl<P: Platform, L: RawLock<P>> LockKind for Kind<L, P> {
 
     fn place_reader(&self, arena: &Arena, label: String) -> *const () {
         place_default::<VisibleReader<P>>(arena, label).as_ptr()
+    }
+
+    fn parks(&self) -> bool {
+        L::INFO.parks
     }
 
     unsafe fn settle(&self, lock: NonNull<()>) {

@@ -65,6 +65,7 @@ mod run_queues;
 mod scenario;
 mod scheduler;
 mod simulate;
+mod sleepers;
 mod spin;
 mod stack;
 mod steady;

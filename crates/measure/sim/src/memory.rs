@@ -59,6 +59,11 @@ impl Memory {
             .or_else(|| self.line_on_stack(address))
     }
 
+    /// The place of an address in simulated memory, which is the same in every run.
+    pub(crate) fn place_of(&self, address: usize) -> usize {
+        self.line_at(address).unwrap_or(0) * LINE + address % LINE
+    }
+
     fn line_in_region(&self, address: usize) -> Option<usize> {
         let (region, first) = self
             .regions

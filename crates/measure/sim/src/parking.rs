@@ -1,13 +1,14 @@
 //! The simulator as what a parking lot is built on: any lock of the catalogue
 //! whose waiters spin for a while and then sleep, by the code that programs run.
 
-use crate::arena::{Arena, LINE};
+use crate::arena::Arena;
 use crate::engine::{Engine, engine};
 use crate::own_stores::drain_all;
 use crate::platform::{Sim, Word};
 use crate::scheduler::kick;
+use crate::sleepers;
 use locklab_locks::platform::{Atomic, Platform};
-use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, VisibleReader};
+use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, Sleepers, VisibleReader};
 
 /// Number of buckets, as in programs.
 const BUCKETS: usize = 256;
@@ -51,10 +52,7 @@ unsafe impl ParkingWorld for Lot {
     fn bucket(address: *const ()) -> &'static Bucket<Word<u32>> {
         let engine = engine();
         let (_, buckets) = engine.lot.get();
-        // By its place in simulated memory: where that lies differs from run to run.
-        let address = address as usize;
-        let line = engine.memory.line_at(address).unwrap_or(0);
-        let place = (line * LINE + address % LINE) as u64;
+        let place = engine.memory.place_of(address as usize) as u64;
         let hash = (place >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // SAFETY: as above.
         let buckets = unsafe { &*buckets.cast::<Buckets>() };
@@ -90,6 +88,10 @@ unsafe impl ParkingWorld for Lot {
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {
         // SAFETY: as above; placed as nodes of this platform.
         unsafe { &*engine().cpus[cpu].nodes.get().cast() }
+    }
+
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Parking<Self>>> {
+        sleepers::of(address)
     }
 
     fn visible_readers() -> &'static [VisibleReader<Parking<Self>>] {

@@ -8,10 +8,10 @@ use crate::cpu::{DONE, FOREVER};
 use crate::drain::{self, releases};
 use crate::engine::engine;
 use crate::own_stores::drain_all;
-use crate::scheduler::{halt, kick};
-use crate::spin;
+use crate::scheduler::{halt, kick, yield_to_others};
+use crate::{sleepers, spin};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
-use locklab_locks::{HeldLocks, QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use std::cell::UnsafeCell;
 use std::panic::Location;
 
@@ -417,6 +417,22 @@ unsafe impl Platform for Sim {
 
     fn wake(word: &Word<u32>) {
         kick(engine(), word.address(), 1);
+    }
+
+    fn wake_if_any(word: &Word<u32>) -> bool {
+        kick(engine(), word.address(), 1) > 0
+    }
+
+    fn wake_all(word: &Word<u32>) {
+        kick(engine(), word.address(), usize::MAX);
+    }
+
+    fn yield_cpu() {
+        yield_to_others(engine());
+    }
+
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Self>> {
+        sleepers::of(address)
     }
 
     fn virtualized() -> bool {

@@ -17,6 +17,7 @@ use crate::parking::{self, Lot};
 use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
 use crate::scenario::MOST_THREADS;
+use crate::sleepers;
 use crate::topology::{Placement, Topology};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::{Atomic, Platform};
@@ -251,7 +252,16 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         Some(kind) => kind.lines_of_thread().iter().sum(),
         None => 0,
     };
-    let lines = of_locks + contexts + threads * of_thread + program.channels + parking::lines();
+    let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
+        true => sleepers::lines::<Sim>(),
+        false => 0,
+    };
+    let lines = of_locks
+        + contexts
+        + threads * of_thread
+        + program.channels
+        + parking::lines()
+        + of_sleepers;
     let system = Hypervisor::of_system(machine, threads, used);
     let engine = Engine::new(
         machine,
@@ -363,6 +373,10 @@ fn play_in(
             }
         })
         .collect();
+    if kinds.iter().any(|kind| kind.parks()) {
+        // The last, so that all else lies where it does for other locks.
+        sleepers::place::<Sim>(engine);
+    }
     let mut coroutines = Coroutines::default();
     for (cpu, player) in players.iter().enumerate() {
         // SAFETY: it borrows `players`, which is dropped after `coroutines`.

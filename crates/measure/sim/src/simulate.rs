@@ -17,6 +17,7 @@ use crate::outcome::Outcome;
 use crate::platform::Sim;
 use crate::region::Memory;
 use crate::scenario::{Scenario, Simulation, Stop};
+use crate::sleepers;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
@@ -158,7 +159,12 @@ impl Run<'_> {
             false => 0,
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
+        let sleepers = match kind.parks() {
+            true => sleepers::lines::<Sim>(),
+            false => 0,
+        };
         let lines = visible
+            + sleepers
             + locks * (lock + shared)
             + threads
                 * (contexts * context
@@ -309,6 +315,10 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
         Stop::Each(operations) => operations,
         _ => u64::MAX,
     };
+    if kind.parks() {
+        // The last, so that all else lies where it does for other locks.
+        sleepers::place::<Sim>(engine);
+    }
     let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {
         let code = || {

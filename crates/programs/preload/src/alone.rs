@@ -176,6 +176,12 @@ unsafe impl Platform for Alone {
 
     fn wake(_: &Lone<AtomicU32>) {}
 
+    fn wake_all(_: &Lone<AtomicU32>) {}
+
+    fn wake_if_any(_: &Lone<AtomicU32>) -> bool {
+        false
+    }
+
     fn virtualized() -> bool {
         Process::virtualized()
     }

@@ -10,7 +10,7 @@
 //! In the first process every mutex is of generation 0, and this costs
 //! nothing: the comparison is the one that recognises a plain mutex.
 
-use crate::host::{SpinThenPark, reset_nodes};
+use crate::host::{SpinThenPark, reset_nodes, reset_sleepers};
 use crate::own::Guarded;
 use crate::{
     chosen, cond, futex, generation, memory, real, report, rwlock, short, side, spin, thread,
@@ -65,6 +65,7 @@ unsafe extern "C" fn child() {
     generation::advance();
     futex::register_membarrier();
     SpinThenPark::forget_sleepers();
+    reset_sleepers();
     SpinThenPark::start();
     cond::forget();
     thread::forget_others(reset_nodes);

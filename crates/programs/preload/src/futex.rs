@@ -70,8 +70,9 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32) {
     });
 }
 
-/// Wakes at most `count` sleepers. The memory of the word may be gone.
-pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
+/// Wakes at most `count` sleepers, and returns how many that were. The memory of the word
+/// may be gone.
+pub(crate) fn wake(word: *const AtomicU32, count: c_int) -> libc::c_long {
     // SAFETY: only the address is used.
     keep_errno(|| unsafe {
         libc::syscall(
@@ -79,8 +80,8 @@ pub(crate) fn wake(word: *const AtomicU32, count: c_int) {
             word,
             libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
             count,
-        );
-    });
+        )
+    })
 }
 
 /// Returns what the clock shows.

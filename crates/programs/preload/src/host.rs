@@ -3,7 +3,9 @@
 use crate::process::die;
 use crate::{chosen, futex, sleep, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
-use locklab_locks::{Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes, VisibleReader};
+use locklab_locks::{
+    Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes, Sleepers, VisibleReader, place_of,
+};
 
 /// The threads of the program.
 pub(crate) struct Process;
@@ -22,6 +24,26 @@ const READERS: usize = 512;
 static READING: [VisibleReader<Spinning>; READERS] = [const { VisibleReader::NONE }; READERS];
 static PARKING_READING: [VisibleReader<SpinThenPark>; READERS] =
     [const { VisibleReader::NONE }; READERS];
+
+/// Places where threads sleep by the address of their lock.
+const PLACES: usize = 256;
+static SLEEPERS: [Sleepers<Spinning>; PLACES] = [const { Sleepers::NONE }; PLACES];
+static PARKING_SLEEPERS: [Sleepers<SpinThenPark>; PLACES] = [const { Sleepers::NONE }; PLACES];
+
+/// Forgets who sleeps by the address of a lock, in a process that was just forked.
+pub(crate) fn reset_sleepers() {
+    for place in 0..PLACES {
+        // SAFETY: statics of atomics are writable; nobody else is in this process.
+        unsafe {
+            (&raw const SLEEPERS[place])
+                .cast_mut()
+                .write(Sleepers::NONE);
+            (&raw const PARKING_SLEEPERS[place])
+                .cast_mut()
+                .write(Sleepers::NONE);
+        }
+    }
+}
 
 /// Resets the queue nodes of a thread that no longer exists, and what it reads.
 pub(crate) fn reset_nodes(cpu: usize) {
@@ -120,6 +142,24 @@ unsafe impl Host for Process {
         futex::wake(core::ptr::from_ref(word), 1);
     }
 
+    fn wake_if_any(word: &AtomicU32) -> bool {
+        futex::wake(core::ptr::from_ref(word), 1) > 0
+    }
+
+    fn wake_all(word: &AtomicU32) {
+        sleep::wake_all(word);
+    }
+
+    fn yield_cpu() {
+        // SAFETY: it cannot fail.
+        unsafe { libc::sched_yield() };
+    }
+
+    #[inline]
+    fn sleepers(address: usize) -> Option<&'static Sleepers<Spinning>> {
+        SLEEPERS.get(place_of(address, PLACES))
+    }
+
     fn virtualized() -> bool {
         chosen::virtualized()
     }
@@ -144,5 +184,10 @@ unsafe impl ParkingHost for Process {
     #[inline]
     fn parking_visible_readers() -> &'static [VisibleReader<SpinThenPark>] {
         &PARKING_READING
+    }
+
+    #[inline]
+    fn parking_sleepers(address: usize) -> Option<&'static Sleepers<SpinThenPark>> {
+        PARKING_SLEEPERS.get(place_of(address, PLACES))
     }
 }

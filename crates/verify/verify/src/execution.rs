@@ -15,7 +15,9 @@ mod weak;
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
-use locklab_locks::{HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, VisibleReader};
+use locklab_locks::{
+    HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, Sleepers, VisibleReader,
+};
 use random::Random;
 pub(crate) use rounds::{FEW, MANY, Rounds, RoundsLeftOut};
 use rounds::{Going, Next};
@@ -62,6 +64,8 @@ struct Record {
     numbered: Cell<bool>,
     readers: OfCpus<VisibleReader<Loom>>,
     held: OfCpus<HeldLocks<Loom>>,
+    /// One place for all that sleep by an address: to share it is allowed.
+    sleepers: OfCpus<Sleepers<Loom>, 1>,
     lot: RefCell<Option<Box<Lot>>>,
     /// The queue nodes of locks whose waiters park in it.
     parked_nodes: OfCpus<QueueNodes<Parking<World<true>>>>,
@@ -144,14 +148,14 @@ type Known = (u8, u32, u32, Operation, u64, u64, u64);
 /// What each CPU has, if the lock asks for it: the first execution that asks
 /// begins the model again.
 #[derive(Default)]
-struct OfCpus<T> {
+struct OfCpus<T, const CPUS: usize = MAX_THREADS> {
     asked: Cell<bool>,
     made: RefCell<Option<Box<[T]>>>,
 }
 
-impl<T> OfCpus<T> {
+impl<T, const CPUS: usize> OfCpus<T, CPUS> {
     fn begin(&self, make: impl Fn(usize) -> T) {
-        let make = || (0..MAX_THREADS).map(&make).collect();
+        let make = || (0..CPUS).map(&make).collect();
         *self.made.borrow_mut() = self.asked.get().then(make);
     }
 
@@ -199,6 +203,7 @@ pub(crate) fn configure(prune_after: Option<u32>, setting: Setting) {
         r.numbered.set(false);
         r.readers.asked.set(false);
         r.held.asked.set(false);
+        r.sleepers.asked.set(false);
         r.parked_nodes.asked.set(false);
         r.with_lot.set(None);
         r.in_order.borrow_mut().clear();
@@ -340,6 +345,7 @@ pub(crate) fn begin() {
             .begin(|cpu| QueueNodes::used(setting.levels_in_use(cpu)));
         r.readers.begin(|_| VisibleReader::default());
         r.held.begin(|_| HeldLocks::default());
+        r.sleepers.begin(|_| Sleepers::default());
         r.parked_nodes.begin(|_| QueueNodes::used(0));
         *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get()[0]);
@@ -619,6 +625,11 @@ pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
 /// The tables of held locks of this execution.
 pub(crate) fn held_locks() -> &'static [HeldLocks<Loom>] {
     RECORD.with(|r| r.held.get())
+}
+
+/// Where those sleep who sleep by an address.
+pub(crate) fn sleepers() -> &'static Sleepers<Loom> {
+    RECORD.with(|r| &r.sleepers.get()[0])
 }
 
 /// The parking lot of this execution.
@@ -1072,6 +1083,15 @@ pub(crate) fn left_behind() -> Option<&'static str> {
             .is_some_and(|lot| lot.counts_sleepers())
         {
             return Some("a sleeper is still counted, and nobody sleeps");
+        }
+        let sleepers = r.sleepers.made.borrow();
+        let sleeps = sleepers.iter().flatten().any(|place| {
+            // SAFETY: looked at only.
+            let queue = unsafe { place.queue() };
+            queue.first.latest() != 0 || queue.lock.latest() != 0
+        });
+        if sleeps {
+            return Some("a thread is still in a queue of sleepers");
         }
         let left = held.iter().flatten().any(|held| {
             // SAFETY: looked at only.

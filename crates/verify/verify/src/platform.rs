@@ -9,7 +9,7 @@ use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
-use locklab_locks::{HeldLocks, QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use loom::sync::atomic;
 use std::sync::atomic::Ordering;
 
@@ -847,6 +847,37 @@ unsafe impl Platform for Loom {
     #[track_caller]
     fn wake(word: &Self::U32) {
         Self::wake_some(word, 1);
+    }
+
+    #[track_caller]
+    fn wake_if_any(word: &Self::U32) -> bool {
+        Self::wake_some(word, 1) > 0
+    }
+
+    #[track_caller]
+    fn wake_at(word: *const Self::U32) {
+        let here = Place::here();
+        execution::access(here);
+        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
+            return;
+        }
+        let operation = match execution::wake(word.addr(), 1) {
+            0 => Operation::WakeNobody,
+            _ => Operation::Wake,
+        };
+        execution::step(Entry {
+            word: word.addr() as u64,
+            ..Entry::new(operation, execution::cpu(), here)
+        });
+    }
+
+    #[track_caller]
+    fn wake_all(word: &Self::U32) {
+        Self::wake_some(word, usize::MAX);
+    }
+
+    fn sleepers(_: usize) -> Option<&'static Sleepers<Self>> {
+        Some(execution::sleepers())
     }
 
     fn preferences(bound: u32) -> u32 {

@@ -3,7 +3,7 @@
 
 use crate::journal::Journal;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
-use locklab_locks::{HeldLocks, NESTING, Platform, QueueNodes, VisibleReader};
+use locklab_locks::{HeldLocks, NESTING, Platform, QueueNodes, Sleepers, VisibleReader};
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 use std::cell::{Cell, RefCell};
@@ -47,6 +47,8 @@ struct Record {
     readers: RefCell<Vec<VisibleReader<Random>>>,
     /// Not for all tasks either.
     held: RefCell<Vec<HeldLocks<Random>>>,
+    /// One place for all locks.
+    sleepers: RefCell<Vec<Sleepers<Random>>>,
     /// Who sleeps on the word at which address, in order.
     sleeping: RefCell<VecDeque<(usize, shuttle::thread::Thread)>>,
     time: Cell<u64>,
@@ -63,6 +65,7 @@ thread_local! {
         nodes: RefCell::new(Vec::new()),
         readers: RefCell::new(Vec::new()),
         held: RefCell::new(Vec::new()),
+        sleepers: RefCell::new(Vec::new()),
         sleeping: RefCell::new(VecDeque::new()),
         time: Cell::new(0),
     } };
@@ -86,6 +89,7 @@ pub(super) fn begin() {
         *r.nodes.borrow_mut() = (0..CPUS).map(|_| QueueNodes::used(levels())).collect();
         *r.readers.borrow_mut() = (0..THREADS).map(|_| VisibleReader::NONE).collect();
         *r.held.borrow_mut() = (0..THREADS).map(|_| HeldLocks::NONE).collect();
+        *r.sleepers.borrow_mut() = vec![Sleepers::NONE];
         *r.numbers.borrow_mut() = (0..CPUS).collect();
         *r.unnumbered.borrow_mut() = (0..CPUS).map(|_| chance(8)).collect();
         *r.numa_nodes.borrow_mut() = (0..CPUS).collect();
@@ -336,6 +340,10 @@ unsafe impl Platform for Random {
     }
 
     fn wake(word: &Self::U32) {
+        Self::wake_if_any(word);
+    }
+
+    fn wake_if_any(word: &Self::U32) -> bool {
         shuttle::thread::yield_now();
         let address = std::ptr::from_ref(word).addr();
         let woken = RECORD.with(|r| {
@@ -343,9 +351,32 @@ unsafe impl Platform for Random {
             let first = sleeping.iter().position(|&(word, _)| word == address)?;
             sleeping.remove(first)
         });
-        if let Some((_, thread)) = woken {
+        let Some((_, thread)) = woken else {
+            return false;
+        };
+        thread.unpark();
+        true
+    }
+
+    fn wake_all(word: &Self::U32) {
+        shuttle::thread::yield_now();
+        let address = std::ptr::from_ref(word).addr();
+        let woken = RECORD.with(|r| {
+            let mut sleeping = r.sleeping.borrow_mut();
+            let all = std::mem::take(&mut *sleeping);
+            let (woken, rest): (VecDeque<_>, VecDeque<_>) =
+                all.into_iter().partition(|&(word, _)| word == address);
+            *sleeping = rest;
+            woken
+        });
+        for (_, thread) in woken {
             thread.unpark();
         }
+    }
+
+    fn sleepers(_: usize) -> Option<&'static Sleepers<Self>> {
+        // SAFETY: as the queue nodes.
+        RECORD.with(|r| unsafe { Some(&*std::ptr::from_ref(r.sleepers.borrow().first()?)) })
     }
 
     fn preferences(_: u32) -> u32 {
