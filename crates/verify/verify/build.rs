@@ -89,7 +89,14 @@ fn model_of(lock: &str, catalogue: &str) -> String {
 }
 
 /// Locks that others are built of, whose insides these use: copied unchanged.
-const INNER: &[&str] = &["qspinlock.rs", "mcs.rs", "ticket.rs", "virt_spin.rs"];
+const INNER: &[&str] = &[
+    "qspinlock.rs",
+    "mcs.rs",
+    "ticket.rs",
+    "virt_spin.rs",
+    "sleep_queue.rs",
+    "parking_lot.rs",
+];
 
 /// What `planted::world` has for them.
 const WORLD: &[&str] = &[
@@ -134,6 +141,14 @@ const WORLD: &[&str] = &[
     "raw::RawLock",
     "raw::TimedLock",
     "raw::take_until",
+    "sleep_queue::Choice",
+    "sleep_queue::Found",
+    "sleep_queue::first_only",
+    "sleep_queue::sleep",
+    "sleep_queue::wake",
+    "sleepers::SleepQueue",
+    "sleepers::Sleeper",
+    "parking_lot::spin_round",
     "ticket::before",
     "virt_spin",
 ];

@@ -10,9 +10,9 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
     Futex, FutexAdaptive, GlibcAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout,
     McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded,
-    MuslMutex, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating,
-    RqSpinlock, RwPerCpu, RwQueued, StdMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord,
-    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+    MuslMutex, ParkingLotFair, ParkingLotMutex, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv,
+    QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, Tas, TasWord, Ticket,
+    TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -279,6 +279,9 @@ catalogue! {
         GlibcAdaptive[100] => [2],
         MuslMutex,
         StdMutex,
+        ParkingLotMutex[10] => [2],
+        ParkingLotFair[10] => [2],
+        WtfLock[40] => [1],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

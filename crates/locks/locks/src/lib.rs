@@ -125,6 +125,9 @@ mod native {
 mod qnode {
     pub(crate) use locklab_platform::qnode::*;
 }
+mod sleepers {
+    pub(crate) use locklab_platform::sleepers::*;
+}
 #[doc(no_inline)]
 pub use platform::Platform;
 
@@ -145,6 +148,7 @@ mod mcs_k42;
 mod mcs_timeout;
 pub mod mplock;
 mod musl_mutex;
+mod parking_lot;
 mod phase_fair;
 mod qspinlock;
 mod qspinlock_cna;
@@ -154,6 +158,7 @@ mod reciprocating;
 mod rqspinlock;
 mod rw_per_cpu;
 mod rwlock;
+mod sleep_queue;
 mod std_mutex;
 mod tas;
 mod ticket;
@@ -209,6 +214,7 @@ pub use mcs_k42::McsK42;
 pub use mcs_timeout::{McsTimeout, McsTimeoutNode, McsTp};
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
 pub use musl_mutex::MuslMutex;
+pub use parking_lot::{LotMutex, ParkingLotFair, ParkingLotMutex, WtfLock};
 pub use phase_fair::PhaseFair;
 pub use qspinlock::QSpinlock;
 pub use qspinlock_cna::QSpinlockCna;

@@ -74,6 +74,10 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<GlibcAdaptive>(), 8);
     assert_eq!(size_of::<MuslMutex>(), 8);
     assert_eq!(size_of::<StdMutex>(), 4);
+    assert_eq!(size_of::<ParkingLotMutex>(), 1);
+    assert_eq!(size_of::<ParkingLotFair>(), 1);
+    assert_eq!(size_of::<WtfLock>(), 1);
+    assert_eq!(size_of::<Sleepers<N>>(), 64);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
     assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);
     assert_eq!(size_of::<MplockTicketPadded<N, 64>>(), 64 * 64 + 64);

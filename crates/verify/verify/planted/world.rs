@@ -44,6 +44,9 @@ pub(crate) mod phase_fair {
 pub(crate) mod qnode {
     pub(crate) use locklab_locks::{NESTING, QueueNode};
 }
+pub(crate) mod sleepers {
+    pub(crate) use locklab_platform::sleepers::{SleepQueue, Sleeper};
+}
 pub(crate) mod held_locks {
     pub(crate) use locklab_platform::held_locks::{HELD_LOCKS, HeldLocks, HeldTable};
 }

@@ -16,16 +16,17 @@ use super::locks::{
 use crate::platform::Loom;
 use crate::property::{
     Operations, Property, after_a_failed_try, announced, biased, big_properties, both_sleep,
-    called_back, comes_again_meanwhile, given_up, goes_round_meanwhile, in_order_again_and_again,
-    in_order_within_a_node, interrupted, interrupted_by_another, interrupted_in_queue,
-    interrupted_twice, just_made, last_cpus, lets_others_in, loses_races, many_turns, meanwhile,
-    moves_between_nodes, neighbour_in_interrupt, one_context, one_writer_between,
-    overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head,
-    place_kept, prefers_again, prefers_again_in_queue, prefers_its_node, programs, promises,
-    queue_goes_meanwhile, read_write, reader_asks, reader_without_number, readers_at_the_limit,
-    readers_of_each_count, readers_of_one_count, readers_try_behind, readers_wait, readers_wrap,
-    refused_beside_another, resilient, running_keep_place, sent_off_and_called, short_lived,
-    short_lived_in_one_node, taken_meanwhile, timed, virtualized, without_node, writer_tries,
+    called_back, comes_again_meanwhile, given_up, goes_round_meanwhile, handed_over,
+    in_order_again_and_again, in_order_within_a_node, interrupted, interrupted_by_another,
+    interrupted_in_queue, interrupted_twice, just_made, last_cpus, lets_others_in, loses_races,
+    many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt, one_context,
+    one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue,
+    passes_a_sleeping_head, place_kept, prefers_again, prefers_again_in_queue, prefers_its_node,
+    programs, promises, queue_goes_meanwhile, read_write, reader_asks, reader_without_number,
+    readers_at_the_limit, readers_of_each_count, readers_of_one_count, readers_try_behind,
+    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place,
+    sent_off_and_called, short_lived, short_lived_in_one_node, taken_meanwhile, timed, virtualized,
+    without_node, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -78,8 +79,10 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
 /// What `lock`, which is that called `name` or one with a bug, promises.
 pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     let mut all = promises(lock);
-    if name == "mcs-k42" {
-        // Who comes swaps the tail for its own in a loop, which may lose every race.
+    let swaps_until_it_sleeps = matches!(name, "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock");
+    if name == "mcs-k42" || swaps_until_it_sleeps {
+        // Who comes swaps the tail for its own in a loop, which may lose every race, or
+        // says so that it will sleep.
         all.retain(|property| property.name != "a place in the end");
     }
     if name == "mcs-tp" {
@@ -130,6 +133,9 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "musl-mutex",
         "std-mutex",
         "glibc-adaptive",
+        "parkinglot-mutex",
+        "parkinglot-fair",
+        "wtf-lock",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -319,6 +325,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all.extend(writer_tries(lock));
             all
         }
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock)],
         // Its readers pass a writer that waits for the lock inside.
         "bravo" => biased(lock),
         "rw-per-cpu" => {
@@ -352,6 +359,7 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
         "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
+        "parkinglot-fair" | "wtf-lock" => Some("locks/src/parking_lot.rs"),
         "qspinlock" => Some("locks/src/qspinlock.rs"),
         "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
@@ -371,6 +379,7 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
+        "parkinglot-fair" | "wtf-lock" => &["locks/src/parking_lot.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
         "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],

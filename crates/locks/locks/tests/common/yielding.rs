@@ -116,6 +116,9 @@ macro_rules! platform {
             fn wake(word: &Self::U32) {
                 NativePlatform::wake(word.native());
             }
+            fn wake_all(word: &Self::U32) {
+                NativePlatform::wake_all(word.native());
+            }
             fn virtualized() -> bool {
                 NativePlatform::virtualized()
             }

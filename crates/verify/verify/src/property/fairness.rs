@@ -214,6 +214,29 @@ fn loses_every_race(table: &'static Table, mut left_out: usize) {
     });
 }
 
+/// Who sleeps is handed the lock when time has passed, before another that comes.
+pub(crate) fn handed_over(lock: &Lock) -> Property {
+    let property = Property::new("handed over in time", 2, lock, |lock| {
+        let table = Table::new(lock, 2);
+        table.lock();
+        let sleeper = spawn(1, move || table.section());
+        execution::await_sleep(1);
+        table.enter();
+        table.unlock();
+        table.lock();
+        let entered = table.entered();
+        assert!(
+            entered.contains(&1),
+            "a sleeper is not handed the lock: {entered:?} have entered"
+        );
+        table.enter();
+        table.unlock();
+        join(sleeper);
+        table.finish();
+    });
+    property.with(|setting| setting.choices = false)
+}
+
 /// Whose doorway is done before another's begins, enters before it.
 ///
 /// The doorway of thread 1 is done when it waits without limit (or has the

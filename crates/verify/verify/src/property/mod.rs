@@ -41,7 +41,7 @@ pub(crate) use exclusion::{
     passed_over_in_queue, sent_off_and_called,
 };
 pub(crate) use fairness::{
-    announced, in_order_again_and_again, in_order_within_a_node, lets_others_in,
+    announced, handed_over, in_order_again_and_again, in_order_within_a_node, lets_others_in,
     one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_while_it_sleeps,
     prefers_again, prefers_again_in_queue, prefers_its_node, readers_pass, readers_try_behind,
     readers_wait,
