@@ -28,6 +28,44 @@ pub(crate) struct Hardware {
     pub(crate) running: Cell<usize>,
     /// The number of the event that ends the present slice.
     pub(crate) slice: Cell<u64>,
+    /// When a system's slice ends, however long before that its event is due.
+    until: Cell<u64>,
+    /// When the event of a system's slice is due.
+    armed: Cell<u64>,
+}
+
+impl Hardware {
+    fn new(id: usize) -> Self {
+        Self {
+            id,
+            running: Cell::new(NOBODY),
+            slice: Cell::new(0),
+            until: Cell::new(u64::MAX),
+            armed: Cell::new(u64::MAX),
+        }
+    }
+
+    /// Lets a system's slice end at `until`. Threads that sleep give their CPU up long before
+    /// that, so an event that is due earlier stays and is moved when it comes: otherwise
+    /// the queue would hold thousands that mean nothing.
+    pub(crate) fn slice_until(&self, until: u64, push: impl FnOnce() -> u64) {
+        self.until.set(until);
+        if until < self.armed.get() {
+            self.armed.set(until);
+            self.slice.set(push());
+        }
+    }
+
+    /// Takes note that nothing runs, so that no slice ends.
+    pub(crate) fn no_slice(&self) {
+        self.until.set(u64::MAX);
+    }
+
+    /// Takes note that the event of a system's slice has come. Returns when the slice ends.
+    pub(crate) fn slice_came(&self) -> u64 {
+        self.armed.set(u64::MAX);
+        self.until.get()
+    }
 }
 
 /// The state of the scheduler.
@@ -71,14 +109,7 @@ impl Hypervisor {
         let us = |key: FigureKey| cycles(machine, key);
         let shared = cpus > hardware.len();
         Self {
-            hardware: hardware
-                .iter()
-                .map(|&id| Hardware {
-                    id,
-                    running: Cell::new(NOBODY),
-                    slice: Cell::new(0),
-                })
-                .collect(),
+            hardware: hardware.iter().map(|&id| Hardware::new(id)).collect(),
             shared,
             fair: None,
             tick: 0,
@@ -223,6 +254,29 @@ mod tests {
 
     #[test]
     fn without_a_spread_all_take_as_long() {
+    #[test]
+    fn the_event_of_a_slice_stays_until_it_is_due_and_moves_then() {
+        let hardware = Hardware::new(0);
+        let pushed = RefCell::new(Vec::new());
+        let until = |at: u64| {
+            hardware.slice_until(at, || {
+                pushed.borrow_mut().push(at);
+                at
+            });
+        };
+        for at in [100, 150, 170] {
+            until(at);
+        }
+        assert_eq!(*pushed.borrow(), [100], "threads came and went meanwhile");
+        assert_eq!(hardware.slice_came(), 170);
+        until(170);
+        until(120);
+        assert_eq!(*pushed.borrow(), [100, 170, 120], "an earlier end counts");
+        assert_eq!(hardware.slice.get(), 120);
+        hardware.no_slice();
+        assert_eq!(hardware.slice_came(), u64::MAX);
+    }
+
         let machine = Machine::builtin("epyc-7763-2s").unwrap();
         let machine = machine.with(FigureKey::SchedulerWakeSpread, 1.0).unwrap();
         let system = Hypervisor::of_system(&machine, 2, &[0, 1]);

@@ -119,10 +119,7 @@ pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
     engine.schedule(who, now);
     if let Some(queues) = &engine.hypervisor.fair {
         queues.runs(place, who, now);
-        let left = queues.slice_left(place, now);
-        hardware
-            .slice
-            .set(engine.queue.push(now + left, Kind::Slice, place));
+        slice_until(engine, place, now + queues.slice_left(place, now));
     } else if engine.hypervisor.shared {
         // Slices are not in step.
         let slice = engine.hypervisor.slice;
@@ -147,9 +144,18 @@ pub(crate) fn next_in(engine: &Engine, place: usize, now: u64) {
         None => {
             let hardware = &engine.hypervisor.hardware[place];
             hardware.running.set(NOBODY);
-            hardware.slice.set(0);
+            match engine.hypervisor.fair {
+                Some(_) => hardware.no_slice(),
+                None => hardware.slice.set(0),
+            }
         }
     }
+}
+
+/// Lets the present slice of a system's hardware thread end at `until`.
+fn slice_until(engine: &Engine, place: usize, until: u64) {
+    let push = || engine.queue.push(until, Kind::Slice, place);
+    engine.hypervisor.hardware[place].slice_until(until, push);
 }
 
 /// Takes a running CPU off; it must be between accesses.
@@ -176,19 +182,21 @@ pub(crate) fn slice_ends(engine: &Engine, place: usize, seq: u64, now: u64) {
     if hardware.slice.get() != seq {
         return;
     }
-    let (ends, next) = match &engine.hypervisor.fair {
-        Some(queues) => (
-            queues.must_leave(place, now, None),
-            queues.slice_left(place, now),
-        ),
-        None => {
-            let waits = !engine.hypervisor.ready.borrow().is_empty();
-            (waits, engine.hypervisor.slice)
-        }
-    };
-    if ends {
+    if let Some(queues) = &engine.hypervisor.fair {
+        return match hardware.slice_came() {
+            u64::MAX => {}
+            until if until > now => slice_until(engine, place, until),
+            _ if queues.must_leave(place, now, None) => {
+                hardware.no_slice();
+                preempt(engine, hardware.running.get(), now);
+            }
+            _ => slice_until(engine, place, now + queues.slice_left(place, now)),
+        };
+    }
+    if !engine.hypervisor.ready.borrow().is_empty() {
         return preempt(engine, hardware.running.get(), now);
     }
+    let next = engine.hypervisor.slice;
     let next = engine.queue.push(now + next, Kind::Slice, place);
     hardware.slice.set(next);
 }
