@@ -15,7 +15,7 @@ use locklab_lab::matrix::{
     MIN_OVER_MAX, OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN,
     WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
 };
-use locklab_sim::{Machine, Origin, Outcome, run};
+use locklab_sim::{FIGURES, FigureKey, Machine, Origin, Outcome, run};
 use locklab_workload::{Place, Unit, Work};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -105,7 +105,14 @@ impl Simulated {
 /// the machine.
 pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let figures = machine.figures.iter();
+    // Small cores came later: a machine without them is found as it was stored.
+    let is_later = |key: FigureKey, value: f64| match key {
+        FigureKey::TopologySmallClusters => value == 0.0,
+        FigureKey::CoreSmallSpeed => value == 1.0,
+        _ => false,
+    };
     let figures: Vec<_> = figures
+        .filter(|(key, figure)| !is_later(**key, figure.value))
         .map(|(key, figure)| (key.name(), figure.value))
         .collect();
     json!([run, machine.name, machine.arbitration.name(), figures])
@@ -165,8 +172,27 @@ pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
          bandwidth."
             .into(),
     ];
+    caveats.extend(system(spec, machine));
     caveats.extend(score::sentences(score::questions(spec, machine)));
     caveats
+}
+
+/// Returns that the operating system's costs are not the machine's, where threads share its
+/// CPUs and its file has none of them.
+fn system(spec: &Spec, machine: &Machine) -> Option<String> {
+    let says = FIGURES
+        .iter()
+        .filter(|figure| figure.key.table() == "scheduler")
+        .any(|figure| !machine.defaulted.contains(&figure.key));
+    let shares = |threads: &usize| spec.is_oversubscribed(machine, *threads);
+    let asks = machine.get(FigureKey::VmVcpus) == 0.0 && spec.cells.threads.iter().any(shares);
+    (asks && !says).then(|| {
+        format!(
+            "The file of {} has no [scheduler]: what calls, wake-ups and switches of threads \
+             cost is the format's, and each pair draws it within a factor of two.",
+            machine.name
+        )
+    })
 }
 
 impl Instrument for Simulated {

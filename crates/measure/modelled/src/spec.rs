@@ -141,6 +141,17 @@ impl Spec {
                 machine.name
             )));
         }
+        let has_small = machine.get(FigureKey::TopologySmallClusters) > 0.0;
+        if let (true, Some(placement @ (Placement::Numbered | Placement::Spread))) =
+            (has_small, self.placement)
+        {
+            return Err(Error::Usage(format!(
+                "--placement {} pins threads whatever a core can do, and {} has big and small \
+                 cores: leave it out (big cores first), or give compact or random",
+                placement.name(),
+                machine.name
+            )));
+        }
         if self.acquisitions == Some(0) {
             return Err(Error::Usage(
                 "a run of no acquisitions shows nothing; give --acquisitions 1000".into(),

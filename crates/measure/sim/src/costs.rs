@@ -47,6 +47,8 @@ pub(crate) struct Costs {
     pub(crate) system_call: u64,
     /// The slowdown beside a sibling thread, in 1024ths.
     pub(crate) smt: u64,
+    /// How much longer work takes on a small core, in 1024ths.
+    pub(crate) small: u64,
     pub(crate) clock_ghz: f64,
     pub(crate) x86: bool,
     pub(crate) virtualized: bool,
@@ -105,6 +107,7 @@ impl Costs {
             drain: cycles(FigureKey::CoreDrainCycles),
             system_call: (machine.get(FigureKey::SchedulerCallUs) * 1e3 * ghz) as u64,
             smt: (machine.get(FigureKey::CoreSmtSlowdown) * 1024.0) as u64,
+            small: (1024.0 / machine.get(FigureKey::CoreSmallSpeed)) as u64,
             clock_ghz: ghz,
             x86: machine.arch == Arch::X86_64,
             virtualized: machine.get(FigureKey::VmVcpus) > 0.0,

@@ -36,6 +36,7 @@ pub(crate) struct Core {
     ended: Cell<u8>,
     /// Generation of its L1: lines used in an earlier one are in L2.
     generation: Cell<u32>,
+    is_small: bool,
 }
 
 /// Describes what has happened so far.
@@ -108,6 +109,10 @@ impl Engine {
     ) -> Self {
         let (memory, lines) = Memory::new(lines, cpus, regions);
         let topology = Topology::new(machine);
+        let core = |core: usize| Core {
+            is_small: topology.is_small(core),
+            ..Core::default()
+        };
         Self {
             queue: Queue::new(),
             time: Cell::new(0),
@@ -115,7 +120,7 @@ impl Engine {
             memory,
             lines: (0..lines).map(|_| Line::new()).collect(),
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),
-            cores: (0..topology.cores()).map(|_| Core::default()).collect(),
+            cores: (0..topology.cores()).map(core).collect(),
             costs: Costs::new(machine),
             topology,
             rng: Rng::new(seed),
@@ -233,6 +238,8 @@ impl Engine {
         let core = &self.cores[self.current().core.get()];
         if self.costs.smt != 1024 && core.busy.get() > 1 {
             (cycles * self.costs.smt) >> 10
+        } else if core.is_small {
+            (cycles * self.costs.small) >> 10
         } else {
             cycles
         }

@@ -140,7 +140,9 @@ impl Hypervisor {
         let slice = us(FigureKey::SchedulerSliceUs).max(1);
         let time = |us: f64| (us * 1e3 * machine.get(FigureKey::CoreClockGhz)) as u64;
         let warm = time(MIGRATION_US);
-        let queues = || RunQueues::new(threads, hardware, &Topology::new(machine), [slice, warm]);
+        let small = (1024.0 / machine.get(FigureKey::CoreSmallSpeed)) as u64;
+        let times = [slice, warm, small];
+        let queues = || RunQueues::new(threads, hardware, &Topology::new(machine), times);
         Self {
             fair: (threads > hardware.len()).then(queues),
             tick: time(TICK_US),
@@ -253,8 +255,6 @@ mod tests {
     }
 
     #[test]
-    fn without_a_spread_all_take_as_long() {
-    #[test]
     fn the_event_of_a_slice_stays_until_it_is_due_and_moves_then() {
         let hardware = Hardware::new(0);
         let pushed = RefCell::new(Vec::new());
@@ -277,6 +277,8 @@ mod tests {
         assert_eq!(hardware.slice_came(), u64::MAX);
     }
 
+    #[test]
+    fn without_a_spread_all_take_as_long() {
         let machine = Machine::builtin("epyc-7763-2s").unwrap();
         let machine = machine.with(FigureKey::SchedulerWakeSpread, 1.0).unwrap();
         let system = Hypervisor::of_system(&machine, 2, &[0, 1]);

@@ -128,6 +128,7 @@ figures! {
     TopologyClusters "topology.clusters", "", 1.0..=64.0, true, Some(1.0), "core clusters (CCX, module) a socket";
     TopologyCores "topology.cores", "", 1.0..=512.0, true, None, "cores a cluster";
     TopologyThreads "topology.threads", "", 1.0..=8.0, true, Some(1.0), "hardware threads a core";
+    TopologySmallClusters "topology.small_clusters", "", 0.0..=63.0, true, Some(0.0), "clusters of small cores, the last ones of each socket";
     CoreClockGhz "core.clock_ghz", "GHz", 0.1..=10.0, false, None, "clock under load; also what a simulated cycle is";
     CorePauseCycles "core.pause_cycles", "cycles", 1.0..=1000.0, true, None, "one relax (x86 `pause`, Arm `isb` or `yield`)";
     CoreL1Cycles "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
@@ -140,6 +141,7 @@ figures! {
     CoreWfeCycles "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
     CoreEarlyOwnership "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
     CoreLineReuse "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
+    CoreSmallSpeed "core.small_speed", "fraction", 0.05..=1.0, false, Some(1.0), "work that a small core does while a big one does 1";
     CoreSmtSlowdown "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
     TransferClusterNs "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";
     TransferSocketNs "transfer.socket_ns", "ns", 1.0..=10000.0, false, None, "cache line from another cluster of the same socket";
@@ -269,6 +271,31 @@ impl Machine {
         }
     }
 
+    /// Returns what is wrong with what a machine says of its small cores.
+    fn small_cores_fault(&self) -> Option<(FigureKey, String)> {
+        let small = FigureKey::TopologySmallClusters;
+        let (count, clusters) = (self.get(small), self.get(FigureKey::TopologyClusters));
+        let slower = self.get(FigureKey::CoreSmallSpeed) < 1.0;
+        let what = match count > 0.0 {
+            true if count >= clusters => {
+                format!("`{small}` is {count} of {clusters} clusters; leave at least one big one")
+            }
+            true if self.get(FigureKey::TopologyThreads) > 1.0 => format!(
+                "`{small}` is for cores without siblings; set `topology.threads` to 1, and leave \
+                 the siblings of the big cores out"
+            ),
+            false if slower => {
+                let speed = FigureKey::CoreSmallSpeed;
+                return Some((
+                    speed,
+                    format!("`{speed}` is of small cores; give `{small}` too"),
+                ));
+            }
+            _ => return None,
+        };
+        Some((small, what))
+    }
+
     /// The first two figures that cannot both be true, by the key of the one
     /// to change.
     pub(crate) fn contradiction(&self) -> Option<(FigureKey, String)> {
@@ -303,6 +330,9 @@ impl Machine {
                 FigureKey::TopologyThreads,
                 "the topology has more than 1024 hardware threads".to_owned(),
             ));
+        }
+        if let Some(fault) = self.small_cores_fault() {
+            return Some(fault);
         }
         if self.get(FigureKey::TransferRequestShare) + self.get(FigureKey::TransferSnoopShare)
             > 0.95
@@ -408,6 +438,7 @@ macro_rules! builtin {
 builtin! {
     "amd64-8",
     "apple-m1-pro",
+    "apple-m2-air",
     "core-i9-9900k",
     "epyc-7601",
     "epyc-7763-2s",

@@ -7,8 +7,10 @@
 //! longer eligible when another wakes. Who sleeps and is not eligible stays in its queue
 //! until the others have caught up (delayed dequeue). A woken thread goes to an idle CPU that shares a
 //! cache with its last one, and else waits at its last one or at its waker's. A CPU without
-//! a thread takes one that waits elsewhere. Sources: `kernel/sched/fair.c` of Linux 6.18
-//! (`pick_eevdf`, `place_entity`, `select_idle_sibling`, `sched_balance_newidle`).
+//! a thread takes one that waits elsewhere. Where there are small cores, a woken thread goes to
+//! an idle big one first, and threads start where the least work is for what a core can do.
+//! Sources: `kernel/sched/fair.c` of Linux 6.18 (`pick_eevdf`, `place_entity`,
+//! `select_idle_sibling`, `select_idle_capacity`, `sched_balance_newidle`).
 //!
 //! It holds no event and no clock: `scheduler` says what time it is.
 
@@ -51,6 +53,8 @@ pub(crate) struct RunQueues {
     warm: u64,
     /// The core of each hardware thread.
     cores: Box<[usize]>,
+    /// How much longer work takes there than on a big core, in 1024ths.
+    slowness: Box<[u64]>,
 }
 
 impl RunQueues {
@@ -59,15 +63,20 @@ impl RunQueues {
         threads: usize,
         hardware: &[usize],
         topology: &Topology,
-        [slice, warm]: [u64; 2],
+        [slice, warm, small]: [u64; 3],
     ) -> Self {
         let core = |&id: &usize| id / topology.threads_per_core;
+        let slowness = |id: &usize| match topology.is_small(core(id)) {
+            true => small,
+            false => 1024,
+        };
         Self {
             queues: hardware.iter().map(|_| Queue::default()).collect(),
             entities: (0..threads).map(|_| Entity::default()).collect(),
             slice: slice.max(1) as i64,
             warm,
             cores: hardware.iter().map(core).collect(),
+            slowness: hardware.iter().map(slowness).collect(),
         }
     }
 
@@ -320,20 +329,24 @@ impl RunQueues {
             _ => last,
         };
         let near = topology.cluster(self.cores[target]);
+        let is_near = |place: usize| topology.cluster(self.cores[place]) == near;
+        // Where cores differ, an idle big one is taken wherever it is.
         let free = (0..self.queues.len())
-            .filter(|&place| idle(place) && topology.cluster(self.cores[place]) == near);
+            .filter(|&place| idle(place) && (is_near(place) || topology.has_small()));
         // A core whose siblings are idle too is taken before one whose are not.
         let shared = |&place: &usize| {
             (0..self.queues.len())
                 .any(|other| self.cores[other] == self.cores[place] && !idle(other))
         };
-        free.min_by_key(shared).unwrap_or(target)
+        free.min_by_key(|place| (self.slowness[*place], !is_near(*place), shared(place)))
+            .unwrap_or(target)
     }
 
-    /// The shortest queue, of the first of several: where a thread starts.
+    /// The queue with the least work for what its core can do, of the first of several: where
+    /// a thread starts.
     pub(crate) fn shortest(&self) -> usize {
         (0..self.queues.len())
-            .min_by_key(|&place| self.length(place))
+            .min_by_key(|&place| (self.length(place) as u64 + 1) * self.slowness[place])
             .unwrap_or(0)
     }
 }

@@ -82,6 +82,8 @@ pub(crate) struct Topology {
     cores_per_cluster: usize,
     clusters_per_socket: usize,
     pub(crate) sockets: usize,
+    /// Clusters of small cores, the last of each socket.
+    small_clusters: usize,
     /// Cluster and socket of each core, so that no access divides.
     groups: Box<[(u16, u16)]>,
 }
@@ -100,6 +102,7 @@ impl Topology {
             cores_per_cluster,
             clusters_per_socket,
             sockets,
+            small_clusters: machine.get(FigureKey::TopologySmallClusters) as usize,
             groups: (0..sockets * clusters_per_socket * cores_per_cluster)
                 .map(group)
                 .collect(),
@@ -113,6 +116,17 @@ impl Topology {
     #[inline]
     pub(crate) fn cluster(&self, core: usize) -> usize {
         self.groups[core].0.into()
+    }
+
+    /// Returns whether a core is a small one.
+    pub(crate) fn is_small(&self, core: usize) -> bool {
+        let within = self.cluster(core) % self.clusters_per_socket;
+        within >= self.clusters_per_socket - self.small_clusters
+    }
+
+    /// Returns whether there are small cores.
+    pub(crate) fn has_small(&self) -> bool {
+        self.small_clusters > 0
     }
 
     #[inline]
@@ -169,8 +183,12 @@ impl Topology {
                 Placement::Numbered => (hardware as u64, 0, 0),
                 Placement::Compact => (socket as u64, sibling, within),
                 Placement::Spread => (sibling as u64, within, socket),
-                // Siblings last: a scheduler takes an idle core first.
-                Placement::Random => (sibling as u64, 0, drawn[core] as usize),
+                // Siblings last: a scheduler takes an idle core first, and a big one.
+                Placement::Random => (
+                    sibling as u64,
+                    self.is_small(core).into(),
+                    drawn[core] as usize,
+                ),
             }
         });
         all

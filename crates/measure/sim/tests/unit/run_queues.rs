@@ -6,7 +6,7 @@ use crate::machine::Machine;
 /// Two queues on two cores that share a cache, slices of 100.
 fn queues(threads: usize) -> (RunQueues, Topology) {
     let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
-    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50]);
+    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50, 1024]);
     (queues, topology)
 }
 
@@ -136,4 +136,24 @@ fn who_yields_gives_up_its_slice() {
     assert!(queues.yields(0, 10));
     queues.leaves(0, 10, true);
     assert_eq!(runs_next(&queues, &topology, 0, 10), 1);
+}
+
+#[test]
+fn an_idle_big_core_is_taken_before_a_small_one_nearby() {
+    let topology = Topology::new(&Machine::builtin("apple-m2-air").unwrap());
+    let hardware: Vec<usize> = (0..8).collect();
+    let queues = RunQueues::new(12, &hardware, &topology, [100, 50, 2048]);
+    // It ran on the first small core; another small one and the last big one are idle.
+    let place = queues.place_of(0, (4, None), &topology, |place| [3, 5].contains(&place));
+    assert_eq!(place, 3);
+    let place = queues.place_of(0, (4, None), &topology, |place| place == 5);
+    assert_eq!(place, 5);
+    // Big cores get two threads for one of a small core.
+    let mut threads = [0; 8];
+    for who in 0..12 {
+        let place = queues.shortest();
+        threads[place] += 1;
+        queues.add(place, who, 0);
+    }
+    assert_eq!(threads, [2, 2, 2, 2, 1, 1, 1, 1]);
 }
