@@ -12,7 +12,7 @@ use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::settings::{DesignSettings, refuse};
-use locklab_published::{EXPERIMENTS, report};
+use locklab_published::{EXPERIMENTS, Group, report};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,8 +28,11 @@ const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
 pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     let known: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
     let with_kernels: Vec<&str> = locklab_kernel::published::names().collect();
+    let is_sleeping = |name: &&str| Group::of(name) == Some(Group::Sleeping);
     let names: Vec<&str> = if args.all {
         known.clone()
+    } else if args.sleeping {
+        known.iter().copied().filter(is_sleeping).collect()
     } else if args.names.is_empty() {
         // Reports with kernels take an hour, and run only when they are named.
         REPORTS.to_vec()
@@ -81,6 +84,9 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     } else if args.all {
         let scores = report::scores(&reproductions);
         print(&render::text(&scores, render::Colour::for_stdout()))?;
+    } else if args.sleeping {
+        let score = report::scores_of(Group::Sleeping, &reproductions);
+        print(&render::text(&score, render::Colour::for_stdout()))?;
     }
     trouble.map_or(Ok(ExitCode::SUCCESS), Err)
 }

@@ -58,6 +58,19 @@ experiments!(
     "ticket-opteron",
     "vcpus-kernel-build",
     "vcpus-locktorture",
+    "mutexes-e5-2680v4",
+    "mutexes-e5-2690v3",
+    "mutexes-epyc-7502",
+    "mutexes-epyc-7571",
+    "mutexes-i7-10750h",
+    "mutexes-i7-7820hq",
+    "mutexes-parking-lot-419",
+    "mutexes-parking-lot-461",
+    "mutexes-swift-nio",
+    "mutexes-tr-1950x",
+    "mutexes-tr-3970x",
+    "mutexes-zio",
+    "spinlocks-i5-2500k",
 );
 
 /// The figures of a published machine's data sheet that a file may change.

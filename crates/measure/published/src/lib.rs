@@ -27,6 +27,7 @@ mod reference;
 pub mod report;
 mod reproduction;
 mod rule;
+mod sleeping;
 mod split;
 mod validation;
 

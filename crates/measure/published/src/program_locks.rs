@@ -13,9 +13,12 @@
 use crate::awn::{Awn, YieldingTicket};
 use crate::lockhammer;
 use crate::made::{Make, simulated};
+use crate::sleeping::{Boxed, CasOnly, Napping};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
-use locklab_locks::{Info, RawLock, Tas};
-use locklab_sim::Sim;
+use locklab_locks::{
+    Futex, FutexAdaptive, Info, ParkingLotMutex, RawLock, StdMutex, Tas, catalogue,
+};
+use locklab_sim::{Sim, library_locks};
 use std::sync::Once;
 
 type Byte = <Sim as Platform>::U8;
@@ -26,7 +29,7 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 
 /// The locks: their names, and how each is made.
-const LOCKS: [(&str, Make); 11] = [
+const LOCKS: [(&str, Make); 18] = [
     // T. Downs, concurrency-hierarchy-bench, fairlocks: "pure spin", "pause spin". Both
     // of their functions are in a file of their own, so that each is a call; those of
     // the ticket lock below are a template, which the compiler inlines.
@@ -48,6 +51,24 @@ const LOCKS: [(&str, Make); 11] = [
     // lock-bench in Rust: the counter is in the line of its lock.
     ("program:rust-spin", simulated::<WithCounter<CasFirst>>),
     ("program:rust-amd", simulated::<WithCounter<ReadOnce>>),
+    // The same, and parking_lot's own benchmark: mutexes with the counter in their line.
+    // Before Rust 1.62 that of the standard library was boxed.
+    ("program:rust-std", simulated::<WithCounter<StdMutex<Sim>>>),
+    ("program:rust-std-boxed", simulated::<Boxed>),
+    (
+        "program:rust-parking-lot",
+        simulated::<WithCounter<ParkingLotMutex<Sim>>>,
+    ),
+    ("program:futex", simulated::<WithCounter<Futex<Sim>>>),
+    // spin-rs before its pull request 33.
+    ("program:rust-spin-cas", simulated::<WithCounter<CasOnly>>),
+    // zio before its pull request 576; after it, it is as the one above.
+    (
+        "program:futex-spins",
+        simulated::<WithCounter<FutexAdaptive<Sim>>>,
+    ),
+    // folly: MicroSpinLock.
+    ("program:folly-microspin", simulated::<Napping>),
     // ConcurrencyFreaks, C11: a ticket lock, and its variant "AWN, ends on egress".
     ("program:awn-ticket", simulated::<YieldingTicket>),
     ("program:awn", simulated::<Awn>),
@@ -58,9 +79,27 @@ fn all() -> impl Iterator<Item = (&'static str, Make)> {
     LOCKS.into_iter().chain(lockhammer::LOCKS)
 }
 
-/// Returns whether an experiment may name this lock of a program.
+/// Returns whether an experiment may name this lock of a program or of a library.
 pub(crate) fn is_known(name: &str) -> bool {
-    all().any(|(known, _)| known == name)
+    all().any(|(known, _)| known == name) || library_locks().any(|known| known == name)
+}
+
+/// Locks of programs whose waiters may sleep.
+const SLEEPING: [&str; 6] = [
+    "program:rust-std",
+    "program:rust-std-boxed",
+    "program:rust-parking-lot",
+    "program:futex",
+    "program:futex-spins",
+    "program:folly-microspin",
+];
+
+/// Returns whether waiters of this lock may sleep, whoever's it is.
+pub(crate) fn sleeps(name: &str) -> bool {
+    let of_catalogue = catalogue::ALL.iter().find(|entry| entry.info.name == name);
+    of_catalogue.is_some_and(|entry| entry.info.parks)
+        || library_locks().any(|known| known == name)
+        || SLEEPING.contains(&name)
 }
 
 /// Makes the simulator find them.
@@ -280,7 +319,10 @@ struct WithCounter<L> {
 // SAFETY: the lock's.
 unsafe impl<L: RawLock<Sim>> RawLock<Sim> for WithCounter<L> {
     type Ctx = L::Ctx;
-    const INFO: Info = INFO;
+    const INFO: Info = Info {
+        parks: L::INFO.parks,
+        ..INFO
+    };
 
     unsafe fn lock(&self, context: &L::Ctx) {
         // SAFETY: the caller's promise is the same.

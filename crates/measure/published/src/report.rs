@@ -206,37 +206,58 @@ pub fn alone(section: Section) -> Document {
 /// misses.
 #[must_use]
 pub fn scores(reports: &[Reproduction]) -> Document {
-    let mut document = titled("Published experiments that were simulated: two scores".into());
+    let mut document = titled("Published experiments that were simulated, and their scores".into());
     for group in Group::ALL {
-        let of_group = reports.iter().filter(|report| report.group == Some(group));
-        let rows = of_group.map(|report| score_row(&report.name, &report.agreement));
-        let all = score_row("all figures", &score(group, None, reports));
-        let columns = vec![
-            Column::words("experiment", 28),
-            Column::new("figures", 7),
-            Column::new("direction", 9),
-            Column::new("factor", 7),
-            Column::new("log error", 9),
-            Column::new("ranks", 7),
-        ];
-        let table = Table::new(columns, rows.chain([all]).collect());
-        let title = format!("Group: {}", group.title());
-        document.push(Section::new(title).with(Part::Table(table)));
+        document.push(table_of(group, reports));
     }
-    document.push(Section::new("").prose(format!(
+    document.push(meaning());
+    document.push(trust(reports));
+    document.push(missed(reports));
+    document
+}
+
+/// The same of one group.
+#[must_use]
+pub fn scores_of(group: Group, reports: &[Reproduction]) -> Document {
+    let mut document = titled("Published experiments that were simulated, and their score".into());
+    document.push(table_of(group, reports));
+    document.push(meaning());
+    document.push(missed(reports));
+    document
+}
+
+fn table_of(group: Group, reports: &[Reproduction]) -> Section {
+    let of_group = reports.iter().filter(|report| report.group == Some(group));
+    let rows = of_group.map(|report| score_row(&report.name, &report.agreement));
+    let all = score_row("all figures", &score(group, None, reports));
+    let columns = vec![
+        Column::words("experiment", 28),
+        Column::new("figures", 7),
+        Column::new("direction", 9),
+        Column::new("factor", 7),
+        Column::new("log error", 9),
+        Column::new("ranks", 7),
+    ];
+    let table = Table::new(columns, rows.chain([all]).collect());
+    Section::new(format!("Group: {}", group.title())).with(Part::Table(table))
+}
+
+/// What the columns of a score mean.
+fn meaning() -> Section {
+    Section::new("").prose(format!(
         "Direction: published figures that are off 1 by more than {FLAT}, or are directions only, \
          with ours on the same side. Factor: the median of the factors by which ours are off. Log error: mean of \
          |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
-    )));
-    document.push(trust(reports));
+    ))
+}
+
+fn missed(reports: &[Reproduction]) -> Section {
     let title = format!("Misses: off by more than a factor of {MISS}, or in the wrong direction");
     let items = misses(reports);
-    document.push(if items.is_empty() {
-        Section::new(title).prose("None.")
-    } else {
-        Section::new(title).items(items)
-    });
-    document
+    match items.is_empty() {
+        true => Section::new(title).prose("None."),
+        false => Section::new(title).items(items),
+    }
 }
 
 /// With fewer figures than this, those that may have informed the model count
@@ -263,7 +284,8 @@ fn trust(reports: &[Reproduction]) -> Section {
     let mut rows = Vec::new();
     let mut verdicts = Vec::new();
     for question in Question::ALL {
-        let [informing, evaluated] = Group::ALL.map(|group| score(group, Some(question), reports));
+        let informing = score(Group::Structure, Some(question), reports);
+        let evaluated = score(question.judged_by(), Some(question), reports);
         let mut row = vec![question.title().to_owned()];
         row.extend(cells(&evaluated));
         row.extend(cells(&informing));
@@ -285,7 +307,8 @@ fn trust(reports: &[Reproduction]) -> Section {
 #[must_use]
 pub fn questions(reports: &[Reproduction]) -> Value {
     let rows = Question::ALL.map(|question| {
-        let [informing, evaluated] = Group::ALL.map(|group| score(group, Some(question), reports));
+        let informing = score(Group::Structure, Some(question), reports);
+        let evaluated = score(question.judged_by(), Some(question), reports);
         json!({
             "question": question,
             "evaluated_only": evaluated,

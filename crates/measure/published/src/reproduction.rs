@@ -56,20 +56,26 @@ pub enum Question {
     SameSocket,
     /// Threads of several sockets.
     AcrossSockets,
+    /// Locks whose waiters may sleep, on as many CPUs as threads.
+    Sleeping,
     /// Pauses between attempts, in a virtual machine that has all its CPUs.
     Backoff,
     /// More virtual CPUs than physical ones.
     Oversubscribed,
+    /// More threads than CPUs, under an operating system.
+    MoreThreads,
 }
 
 impl Question {
     /// All kinds, in the order of reports.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Uncontended,
         Self::SameSocket,
         Self::AcrossSockets,
+        Self::Sleeping,
         Self::Backoff,
         Self::Oversubscribed,
+        Self::MoreThreads,
     ];
 
     /// The name in reports.
@@ -78,8 +84,10 @@ impl Question {
             Self::Uncontended => "uncontended",
             Self::SameSocket => "contended, same socket",
             Self::AcrossSockets => "contended, across sockets",
+            Self::Sleeping => "locks that sleep",
             Self::Backoff => "backoff in a virtual machine",
             Self::Oversubscribed => "oversubscribed virtual machine",
+            Self::MoreThreads => "more threads than CPUs",
         }
     }
 
@@ -89,18 +97,31 @@ impl Question {
             Self::Uncontended => "uncontended",
             Self::SameSocket => "same-socket",
             Self::AcrossSockets => "across-sockets",
+            Self::Sleeping => "sleeping",
             Self::Backoff => "backoff",
             Self::Oversubscribed => "oversubscribed",
+            Self::MoreThreads => "more-threads",
         }
     }
 
-    /// The kind of a run, by its machine, its threads and their placement.
+    /// The group of experiments that evaluates answers of this kind.
+    pub fn judged_by(self) -> Group {
+        match self {
+            Self::Sleeping | Self::MoreThreads => Group::Sleeping,
+            _ => Group::EvaluatedOnly,
+        }
+    }
+
+    /// The kind of a run, by its machine, its lock, its threads and their placement.
     pub fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
+        let of_guests = machine.get(FigureKey::VmVcpus) > 0.0;
         match scenario.threads {
             1 => Self::Uncontended,
-            _ if scenario.is_oversubscribed() => Self::Oversubscribed,
-            _ if machine.get(FigureKey::VmVcpus) > 0.0 => Self::Backoff,
+            _ if scenario.is_oversubscribed() && of_guests => Self::Oversubscribed,
+            _ if scenario.is_oversubscribed() => Self::MoreThreads,
+            _ if of_guests => Self::Backoff,
+            _ if program_locks::sleeps(&scenario.lock) => Self::Sleeping,
             _ if scenario.spans_sockets() => Self::AcrossSockets,
             _ => Self::SameSocket,
         }

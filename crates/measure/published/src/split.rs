@@ -13,17 +13,20 @@ pub enum Group {
     Structure,
     /// It is simulated to print its score, and nothing is changed after that.
     EvaluatedOnly,
+    /// The same, of locks that sleep and of more threads than CPUs.
+    Sleeping,
 }
 
 impl Group {
-    /// Both, in the order of reports.
-    pub const ALL: [Self; 2] = [Self::Structure, Self::EvaluatedOnly];
+    /// All, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Structure, Self::EvaluatedOnly, Self::Sleeping];
 
     /// The name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Structure => "may inform structure",
             Self::EvaluatedOnly => "evaluated only",
+            Self::Sleeping => "locks that sleep, and more threads than CPUs; evaluated only",
         }
     }
 
@@ -32,6 +35,7 @@ impl Group {
         match self {
             Self::Structure => "structure",
             Self::EvaluatedOnly => "evaluated-only",
+            Self::Sleeping => "sleeping",
         }
     }
 
@@ -44,6 +48,8 @@ impl Group {
             Some(Self::EvaluatedOnly)
         } else if has(&split.structure) || has(&split.later_structure) || has(&split.used_before) {
             Some(Self::Structure)
+        } else if has(&split.sleeping) {
+            Some(Self::Sleeping)
         } else {
             None
         }
@@ -58,6 +64,7 @@ struct Split {
     structure: Vec<String>,
     later_evaluated: Vec<String>,
     later_structure: Vec<String>,
+    sleeping: Vec<String>,
 }
 
 static SPLIT: LazyLock<Split> = LazyLock::new(|| {
@@ -77,10 +84,10 @@ mod tests {
             |name: &&str| has(&SPLIT.later_evaluated, name) || has(&SPLIT.later_structure, name);
         let names = EXPERIMENTS.iter().map(|(name, ..)| *name);
         let (mut later, mut names): (Vec<&str>, Vec<&str>) = names
-            .filter(|name| !has(&SPLIT.used_before, name))
+            .filter(|name| !has(&SPLIT.used_before, name) && !has(&SPLIT.sleeping, name))
             .partition(is_later);
         let all = names.len() + SPLIT.used_before.len();
-        assert_eq!(all + later.len(), EXPERIMENTS.len());
+        assert_eq!(all + later.len() + SPLIT.sleeping.len(), EXPERIMENTS.len());
         for (names, all, evaluated, structure) in [
             (&mut names, all, &SPLIT.evaluated, &SPLIT.structure),
             (
@@ -101,6 +108,7 @@ mod tests {
     fn an_unknown_name_is_in_no_group() {
         assert_eq!(Group::of("cna-kernel-4s"), Some(Group::EvaluatedOnly));
         assert_eq!(Group::of("virt-backoff"), Some(Group::Structure));
+        assert_eq!(Group::of("mutexes-zio"), Some(Group::Sleeping));
         assert_eq!(Group::of("nothing"), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::cpu::{DONE, FOREVER};
 use crate::drain::{self, releases};
 use crate::engine::engine;
 use crate::own_stores::drain_all;
-use crate::scheduler::{halt, kick, yield_to_others};
+use crate::scheduler::{self, halt, kick, yield_to_others};
 use crate::{sleepers, spin};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
@@ -44,6 +44,12 @@ impl Sim {
     pub fn system_call() {
         let engine = engine();
         engine.work(engine.costs.system_call);
+    }
+
+    /// Sleeps for a time, in which another thread may have the CPU.
+    pub fn sleep_ns(ns: u64) {
+        let engine = engine();
+        scheduler::sleep(engine, (ns as f64 * engine.costs.clock_ghz) as u64);
     }
 }
 

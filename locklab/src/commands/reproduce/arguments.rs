@@ -15,9 +15,13 @@ pub struct ReproduceArgs {
     /// Or the path of a reference file of your own: figures with their machine,
     /// rule and loop [default: the simulated reports]
     pub names: Vec<String>,
-    /// Simulate every published experiment in reference/, and print two scores
+    /// Simulate every published experiment in reference/, and print their scores
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
+    /// Simulate those on locks that sleep and on more threads than CPUs, and print their
+    /// score
+    #[arg(long, conflicts_with_all = ["names", "all"])]
+    pub sleeping: bool,
     /// Variants of a kernel report to run [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variant: Vec<String>,

@@ -104,6 +104,21 @@ fn fewer_physical_cpus_than_threads_are_an_oversubscribed_machine() {
 }
 
 #[test]
+fn threads_that_share_cpus_and_locks_that_sleep_are_questions_of_their_own() {
+    let of = |lock: &str, threads: usize| {
+        let machine = locklab_sim::Machine::builtin("flat-16").unwrap();
+        let workload = Workload::Loop(locklab_sim::Loop::default());
+        Question::of(&Scenario::new(machine, lock, workload, threads))
+    };
+    assert_eq!(of("tas", 16), Question::SameSocket);
+    assert_eq!(of("tas", 17), Question::MoreThreads);
+    for lock in ["futex", "pthread", "program:rust-std"] {
+        assert_eq!(of(lock, 16), Question::Sleeping, "{lock}");
+        assert_eq!(of(lock, 1), Question::Uncontended);
+    }
+}
+
+#[test]
 fn guests_share_the_hardware_and_fairness_is_of_threads() {
     let file = |figure: &str| {
         let text = format!(
