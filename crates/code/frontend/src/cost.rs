@@ -3,13 +3,13 @@
 //! TOCS 2009). Between two events that stop the supply, code is dispatched at full width;
 //! each event adds its penalty. What data and dependences cost is not in it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, Events};
 use crate::processor::{Figure, Processor};
 
 /// Cycles with their band.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cycles {
     /// With the lowest plausible penalties.
     pub low: f64,
@@ -39,7 +39,7 @@ impl Cycles {
 }
 
 /// Names what cycles were lost to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// Lines that were in L2 and not in L1i.
@@ -54,7 +54,7 @@ pub enum Cause {
     Conditional,
     /// Indirect branches to another target.
     Indirect,
-    /// Returns that the stack did not predict.
+    /// Returns that the stack did not predict, and what the others take longer than jumps.
     Returns,
     /// Means what a barrier made the predictors forget.
     Flushes,
@@ -98,7 +98,9 @@ impl Processor {
                 .plus(of(Event::TargetDecoded, &self.redirect)),
             Cause::Conditional => of(Event::Direction, &self.mispredict),
             Cause::Indirect => of(Event::Indirect, &self.mispredict),
-            Cause::Returns => of(Event::Return, &self.mispredict),
+            Cause::Returns => {
+                of(Event::Return, &self.mispredict).plus(of(Event::Returned, &self.return_bubble))
+            }
             Cause::Flushes => of(Event::FlushedSlow, &self.btb2_bubble)
                 .plus(of(Event::FlushedDecoded, &self.redirect))
                 .plus(of(Event::FlushedPrediction, &self.mispredict)),
@@ -133,7 +135,7 @@ impl Processor {
 }
 
 /// Describes where the cycles of a run went, as documents show it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// Cycles in all: of dispatch, and lost.
     pub cycles: Cycles,
@@ -142,11 +144,11 @@ pub struct Account {
     /// Cycles lost to each cause.
     pub lost: Vec<Lost>,
     /// The count of each event, by its name.
-    pub events: std::collections::BTreeMap<&'static str, u64>,
+    pub events: std::collections::BTreeMap<String, u64>,
 }
 
 /// Cycles lost to one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lost {
     /// Names the cause.
     pub cause: Cause,
@@ -169,7 +171,7 @@ impl Processor {
                 .collect(),
             events: Event::ALL
                 .into_iter()
-                .map(|(event, name)| (name, events[event]))
+                .map(|(event, name)| (name.to_owned(), events[event]))
                 .collect(),
         }
     }

@@ -32,6 +32,8 @@ pub enum Event {
     Indirect,
     /// A return went elsewhere than the return stack said.
     Return,
+    /// A return went where the return stack said.
+    Returned,
     /// A branch found in the second level only, because the predictors had been flushed.
     FlushedSlow,
     /// A target found by the decoder, because the predictors had been flushed.
@@ -66,6 +68,7 @@ impl Event {
         (Event::Direction, "conditional_mispredictions"),
         (Event::Indirect, "indirect_mispredictions"),
         (Event::Return, "return_mispredictions"),
+        (Event::Returned, "returns_predicted"),
         (Event::FlushedSlow, "flushed_second_level"),
         (Event::FlushedDecoded, "flushed_targets"),
         (Event::FlushedPrediction, "flushed_mispredictions"),

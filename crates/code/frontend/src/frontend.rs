@@ -9,7 +9,7 @@ use crate::events::{Event, EventTally};
 use crate::ops::{Ops, Window};
 use crate::processor::Processor;
 use crate::site::{Site, l2_geometry};
-use crate::targets::{Found, Targets};
+use crate::targets::{Found, Popped, Targets};
 
 /// Says which ways a conditional branch has gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct Frontend<'s> {
     barrier_direct: bool,
     /// Events of each block, by number, if they are wanted.
     by_site: Option<Vec<[u32; Event::COUNT]>>,
+    /// What an event counts for there.
+    weight: u32,
 }
 
 impl<'s> Frontend<'s> {
@@ -82,12 +84,27 @@ impl<'s> Frontend<'s> {
             return_fallback: processor.return_fallback.value == 1.0,
             barrier_direct: processor.barrier_direct.value == 1.0,
             by_site: None,
+            weight: 1,
         })
     }
 
     /// Notes the events of each block from now on.
     pub fn note_sites(&mut self) {
         self.by_site.get_or_insert_default();
+    }
+
+    /// Notes each event of a block `weight` times from now on: 0 for what is not counted, more
+    /// than 1 for a part that stands for others.
+    pub fn weigh(&mut self, weight: u32) {
+        self.weight = weight;
+    }
+
+    /// Goes on after blocks that were not executed here: what ran before is unknown, and so is
+    /// where calls that were made then return to, which counts as predicted.
+    pub fn resume(&mut self) {
+        self.before = None;
+        self.targets.resume();
+        self.since_redirect = self.lead;
     }
 
     /// Returns the events of the blocks, by their numbers; none unless they are noted.
@@ -189,7 +206,7 @@ impl<'s> Frontend<'s> {
                 by_site.resize((index + 1).next_multiple_of(1 << 12), [0; Event::COUNT]);
             }
             let count = &mut by_site[index][event as usize];
-            *count = count.saturating_add(n);
+            *count = count.saturating_add(n * self.weight);
         }
     }
 
@@ -367,12 +384,14 @@ impl<'s> Frontend<'s> {
         let by_stack = self.targets.pop();
         let record = self.record(before.branch);
         let last = std::mem::replace(&mut record.target, start);
-        let predicted = match by_stack {
-            None if self.return_fallback => Some(last),
-            by_stack => by_stack,
+        let right = match by_stack {
+            Popped::Address(address) => address == start,
+            Popped::Empty => self.return_fallback && last == start,
+            Popped::Unknown => true,
         };
-        let right = predicted == Some(start);
-        if !right {
+        if right {
+            self.count(before.number, Event::Returned, 1, events);
+        } else {
             self.count(before.number, Event::Return, 1, events);
             self.since_redirect = 0;
         }

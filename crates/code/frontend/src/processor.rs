@@ -114,6 +114,9 @@ processor! {
     /// Says whether a return with an empty stack goes where it went last (1) or is mispredicted
     /// (0).
     return_fallback: 0.0, 1.0;
+    /// Cycles that a predicted return takes beyond other taken branches; 0 if not given.
+    #[serde(default = "Figure::not_given")]
+    return_bubble: 0.0, 20.0;
     /// Counters of the base predictor of conditional branches.
     conditional_base: 1.0, 1_048_576.0;
     /// Entries of each tagged table.
@@ -228,6 +231,16 @@ impl Processor {
 }
 
 impl Figure {
+    /// What a file does not have that was written before the figure existed.
+    fn not_given() -> Self {
+        Figure {
+            value: 0.0,
+            low: None,
+            high: None,
+            source: "not given".into(),
+        }
+    }
+
     /// Returns the lower end of the band.
     pub fn low(&self) -> f64 {
         self.low.unwrap_or(self.value)

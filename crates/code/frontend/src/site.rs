@@ -53,6 +53,12 @@ pub(crate) struct More {
 const _: () = assert!(size_of::<Site>() == 64);
 
 impl Site {
+    /// Returns its instructions.
+    #[inline(always)]
+    pub fn instructions(&self) -> u64 {
+        self.block.instructions()
+    }
+
     /// Returns the address of the branch that ends it.
     #[inline(always)]
     pub(crate) fn branch_address(&self) -> u64 {

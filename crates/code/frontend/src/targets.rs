@@ -13,6 +13,15 @@ pub(crate) enum Found {
     Nowhere,
 }
 
+/// Says what the return stack has for a return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Popped {
+    Address(u64),
+    Empty,
+    /// The call was made before the front end resumed.
+    Unknown,
+}
+
 /// A target of an indirect branch on one path.
 #[derive(Clone, Copy, Debug, Default)]
 struct OnPath {
@@ -33,6 +42,9 @@ pub(crate) struct Targets {
     top: usize,
     /// Return addresses that are held.
     depth: usize,
+    /// Calls since the front end resumed that have not returned; so many that they never do,
+    /// if it did not resume.
+    entered: u64,
     pub(crate) flushes: u32,
 }
 
@@ -49,6 +61,7 @@ impl Targets {
             returns: vec![0; size(&processor.return_stack).max(1)],
             top: 0,
             depth: 0,
+            entered: u64::MAX / 2,
             flushes: 0,
         }
     }
@@ -94,17 +107,28 @@ impl Targets {
             self.top + 1
         };
         self.depth = (self.depth + 1).min(self.returns.len());
+        self.entered += 1;
     }
 
-    /// Returns where a return goes, by the stack; `None` when it is empty.
+    /// Returns where a return goes, by the stack.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<u64> {
+    pub(crate) fn pop(&mut self) -> Popped {
+        if self.entered == 0 {
+            return Popped::Unknown;
+        }
+        self.entered -= 1;
         if self.depth == 0 {
-            return None;
+            return Popped::Empty;
         }
         self.depth -= 1;
         self.top = self.top.checked_sub(1).unwrap_or(self.returns.len() - 1);
-        Some(self.returns[self.top])
+        Popped::Address(self.returns[self.top])
+    }
+
+    /// Empties the return stack, whose calls have returned or not while nothing was executed
+    /// here.
+    pub(crate) fn resume(&mut self) {
+        (self.depth, self.entered) = (0, 0);
     }
 
     /// Forgets the targets of indirect branches, and with `direct` those of others too.

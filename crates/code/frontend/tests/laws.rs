@@ -64,7 +64,7 @@ fn zen3() -> Processor {
 fn losses(events: &Events) -> u64 {
     Event::ALL
         .iter()
-        .filter(|(event, _)| *event != Event::Taken)
+        .filter(|(event, _)| !matches!(event, Event::Taken | Event::Returned))
         .map(|(event, _)| events[*event])
         .sum()
 }

@@ -11,14 +11,23 @@
 //! | --- | --- | --- |
 //! | [`begin`] | `nopl 0x6b636f01(%rax)` | `0f 1f 80 01 6f 63 6b` |
 //! | [`end`] | `nopl 0x6b636f02(%rax)` | `0f 1f 80 02 6f 63 6b` |
+//! | begin of a span | `nopl 0x6b636f03(%rax)` | `0f 1f 80 03 6f 63 6b` |
+//! | end of a span | `nopl 0x6b636f04(%rax)` | `0f 1f 80 04 6f 63 6b` |
+//!
+//! A span is a short stretch within the measured part that runs many times, such as a
+//! function; an emulator counts all of them together, beside the whole.
 //!
 //! C programs include `include/locklab-marker.h` of this crate, which has the
-//! same two.
+//! same four.
 
 /// Address operand of the begin marker.
 pub const BEGIN: u32 = 0x6b63_6f01;
 /// Address operand of the end marker.
 pub const END: u32 = 0x6b63_6f02;
+/// Address operand of the marker at the begin of a span.
+pub const SPAN_BEGIN: u32 = 0x6b63_6f03;
+/// Address operand of the marker at the end of a span.
+pub const SPAN_END: u32 = 0x6b63_6f04;
 
 /// A marker instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +36,10 @@ pub enum Marker {
     Begin,
     /// The instruction before was the last one counted.
     End,
+    /// A span starts with the next instruction.
+    SpanBegin,
+    /// The instruction before was the last one of a span.
+    SpanEnd,
 }
 
 impl Marker {
@@ -39,6 +52,8 @@ impl Marker {
         match u32::from_le_bytes(operand.try_into().ok()?) {
             BEGIN => Some(Marker::Begin),
             END => Some(Marker::End),
+            SPAN_BEGIN => Some(Marker::SpanBegin),
+            SPAN_END => Some(Marker::SpanEnd),
             _ => None,
         }
     }
@@ -83,6 +98,8 @@ mod tests {
     fn decodes_its_own_and_nothing_else() {
         assert_eq!(Marker::decode(b"\x0f\x1f\x80\x01ock"), Some(Marker::Begin));
         assert_eq!(Marker::decode(b"\x0f\x1f\x80\x02ock"), Some(Marker::End));
+        let span = [b"\x0f\x1f\x80\x03ock", b"\x0f\x1f\x80\x04ock"].map(|b| Marker::decode(b));
+        assert_eq!(span, [Some(Marker::SpanBegin), Some(Marker::SpanEnd)]);
         assert_eq!(Marker::decode(b"\x0f\x1f\x80\0\0\0\0"), None); // the usual padding
         assert_eq!(Marker::decode(b"\x0f\x1f\x80\x01oc"), None);
         assert_eq!(Marker::decode(b"\x0f\x1f\x80\x01ock\x90"), None);
@@ -116,5 +133,9 @@ mod tests {
         let header = include_str!("../include/locklab-marker.h");
         assert!(header.contains(&format!("locklab_begin() LOCKLAB_MARKER({BEGIN:#x})")));
         assert!(header.contains(&format!("locklab_end() LOCKLAB_MARKER({END:#x})")));
+        let span = format!("locklab_span_begin() LOCKLAB_MARKER({SPAN_BEGIN:#x})");
+        assert!(header.contains(&span));
+        let span = format!("locklab_span_end() LOCKLAB_MARKER({SPAN_END:#x})");
+        assert!(header.contains(&span));
     }
 }

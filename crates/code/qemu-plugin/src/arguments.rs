@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use locklab_frontend::{Frontend, Processor};
 use locklab_icache::{Geometry, Prefetch};
 
+use crate::sampling::Lengths;
+
 /// The plugin's settings.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Arguments {
@@ -21,6 +23,8 @@ pub(crate) struct Arguments {
     pub(crate) processor: Option<Processor>,
     /// Names the file of the events of each block.
     pub(crate) sites: Option<PathBuf>,
+    /// Simulate a part of the blocks only, of these lengths.
+    pub(crate) sample: Option<Lengths>,
 }
 
 impl Arguments {
@@ -39,6 +43,7 @@ impl Arguments {
         let (mut size, mut ways, mut line) = (None, None, None);
         let (mut prefetch, mut markers) = (Prefetch::None, system);
         let (mut out, mut hot, mut sites, mut processor) = (None, None, None, None);
+        let mut sample = None;
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!(
@@ -63,6 +68,18 @@ impl Arguments {
                         _ => return Err(format!("markers={value}: give on or off")),
                     }
                 }
+                "sample" => {
+                    sample = match value {
+                        "on" => Some(Lengths::default()),
+                        "off" => None,
+                        _ => Some(Lengths::parse(value).ok_or_else(|| {
+                            format!(
+                                "sample={value}: give on, off, or EXACT/PERIOD/WARM-UP/INTERVAL \
+                                 in instructions, the last two shorter than a period"
+                            )
+                        })?),
+                    }
+                }
                 "out" => out = Some(path(name, value)?),
                 "hot" => hot = Some(path(name, value)?),
                 "processor" => processor = Some(read_processor(value)?),
@@ -70,7 +87,7 @@ impl Arguments {
                 _ => {
                     return Err(format!(
                         "unknown argument '{name}': there are out, size, ways, line, prefetch, \
-                         markers, hot, processor and sites"
+                         markers, hot, processor, sites and sample"
                     ));
                 }
             }
@@ -86,6 +103,12 @@ impl Arguments {
             return Err(
                 "sites=PATH needs processor=NAME and markers=off: events of blocks are those of a \
                  whole program"
+                    .into(),
+            );
+        }
+        if sample.is_some() && (processor.is_none() || markers) {
+            return Err(
+                "sample=on needs processor=NAME and markers=off: the sample is of a whole program"
                     .into(),
             );
         }
@@ -116,6 +139,7 @@ impl Arguments {
             hot,
             processor,
             sites,
+            sample,
         })
     }
 }
@@ -183,6 +207,9 @@ mod tests {
             ("out=o,processor=no.toml", false, "cannot read no.toml"),
             ("out=o,processor=zen-3,line=32", false, "shorter than"),
             ("out=o,sites=s", false, "needs processor=NAME"),
+            ("out=o,sample=some", false, "give on, off, or"),
+            ("out=o,sample=on", false, "needs processor=NAME"),
+            ("out=o,sample=on,processor=zen-3", true, "markers=off"),
             (
                 "out=o,sites=s,processor=zen-3,markers=on",
                 false,

@@ -12,6 +12,7 @@ mod arguments;
 mod hot;
 mod output;
 mod report;
+mod sampling;
 mod session;
 mod sites;
 mod translate;

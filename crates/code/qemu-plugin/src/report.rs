@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::arguments::Arguments;
 use crate::output;
 use crate::session::Measured;
-use crate::vcpu::{self, Seen};
+use crate::vcpu::{self, ByMode, Seen};
 
 /// Says what was emulated, and by what.
 #[derive(Serialize)]
@@ -40,6 +40,19 @@ struct Report<'a> {
     parts: Vec<Part>,
     #[serde(skip_serializing_if = "Option::is_none")]
     frontend: Option<FrontendOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spans: Option<SpansOut<'a>>,
+}
+
+/// What was counted within spans.
+#[derive(Serialize)]
+struct SpansOut<'a> {
+    /// Spans that ended.
+    count: u64,
+    user: CountsOut,
+    kernel: CountsOut,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frontend: Option<FrontendOut<'a>>,
 }
 
 /// Describes what the front end lost, as far as it is modelled.
@@ -50,6 +63,36 @@ struct FrontendOut<'a> {
     kernel: Account,
     /// Blocks whose code was written over by other code and executed again.
     rewritten_blocks: u64,
+    /// Says how much was simulated, when a part was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<Sample>,
+}
+
+/// What a sampled run stands on.
+#[derive(Serialize)]
+struct Sample {
+    /// Instructions that were simulated and counted, of all.
+    simulated_instructions: u64,
+    /// Intervals that stand for the instructions between them.
+    intervals: u64,
+    /// Half the width of the 95 % interval of all cycles, in per cent, as far as it comes from
+    /// which intervals were drawn; `null` with too few of them.
+    error_percent: Option<f64>,
+}
+
+impl Sample {
+    fn read(all: u64) -> Self {
+        let share = vcpu::share();
+        let error = share.sums.error();
+        Sample {
+            simulated_instructions: share.simulated,
+            intervals: share.sums.intervals,
+            error_percent: match all {
+                0 => None,
+                _ => error.map(|error| 100.0 * error * share.sampled as f64 / all as f64),
+            },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -110,11 +153,22 @@ pub(crate) fn write(
     let account = |processor: &Processor, seen: Seen| {
         processor.account(seen.counts.instructions, &seen.events)
     };
-    let frontend = arguments.processor.as_ref().map(|processor| FrontendOut {
-        processor: &processor.name,
-        user: account(processor, user),
-        kernel: account(processor, kernel),
-        rewritten_blocks,
+    let frontend_of = |[user, kernel]: ByMode| {
+        arguments.processor.as_ref().map(|processor| FrontendOut {
+            processor: &processor.name,
+            user: account(processor, user),
+            kernel: account(processor, kernel),
+            rewritten_blocks,
+            sample: arguments.sample.map(|_| Sample::read(all.instructions)),
+        })
+    };
+    let frontend = frontend_of([user, kernel]);
+    let spans = &measured.spans;
+    let spans = (spans.ended > 0).then(|| SpansOut {
+        count: spans.ended,
+        user: spans.total[0].counts.into(),
+        kernel: spans.total[1].counts.into(),
+        frontend: frontend_of(spans.total),
     });
     let not_modelled: &[&str] = match (&frontend, arguments.prefetch) {
         (Some(_), _) => &["speculation", "data side", "second thread of a core"],
@@ -154,6 +208,7 @@ pub(crate) fn write(
             })
             .collect(),
         frontend,
+        spans,
     };
     let json = serde_json::to_string_pretty(&report).expect("numbers and strings only");
     output::replace(&arguments.out, &(json + "\n"))

@@ -2,17 +2,19 @@
 //! One run of QEMU: its settings, which parts of it were measured, and the
 //! report at the end of each.
 
+use std::collections::HashMap;
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use locklab_frontend::Frontend;
+use locklab_frontend::{Frontend, Processor};
 use locklab_icache::marker::Marker;
 use locklab_icache::{Geometry, Prefetch};
 
 use crate::api::Id;
 use crate::arguments::Arguments;
 use crate::report::{self, Target};
+use crate::sampling::Lengths;
 use crate::translate::Translator;
 use crate::vcpu::{self, ByMode, Mode, Seen};
 
@@ -34,6 +36,16 @@ pub(crate) struct Measured {
     pub(crate) parts: Vec<ByMode>,
     pub(crate) begins: u64,
     pub(crate) ends: u64,
+    pub(crate) spans: Spans,
+}
+
+/// The spans within the measured parts, all together.
+#[derive(Default)]
+pub(crate) struct Spans {
+    /// The counts of each vCPU when its open span began.
+    open: HashMap<usize, ByMode>,
+    pub(crate) ended: u64,
+    pub(crate) total: ByMode,
 }
 
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -79,6 +91,16 @@ pub(crate) fn is_open() -> bool {
 impl Session {
     pub(crate) fn geometry(&self) -> Geometry {
         self.arguments.geometry
+    }
+
+    /// Returns the lengths of the sample, if a part of the blocks is simulated only.
+    pub(crate) fn sample(&self) -> Option<Lengths> {
+        self.arguments.sample
+    }
+
+    /// Returns the processor whose front end is modelled.
+    pub(crate) fn processor(&self) -> Option<&Processor> {
+        self.arguments.processor.as_ref()
     }
 
     pub(crate) fn prefetch(&self) -> Prefetch {
@@ -133,14 +155,18 @@ pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
     let Some(session) = get_own() else { return };
     // SAFETY: registered with a `&'static MarkerSite`.
     let site = unsafe { &*site.cast::<MarkerSite>() };
+    let span = matches!(site.marker, Marker::SpanBegin | Marker::SpanEnd);
+    if span && !is_open() {
+        return;
+    }
     let mut counts = vcpu::read_all();
     // The block is counted as a whole when it is entered; what comes after a
     // marker belongs to the other side of it.
     if let Some(here) = counts.get_mut(vcpu as usize) {
         let here = &mut here[site.mode as usize].counts.instructions;
         *here = here.saturating_sub(match site.marker {
-            Marker::Begin => site.after,
-            Marker::End => site.after + 1,
+            Marker::Begin | Marker::SpanBegin => site.after,
+            Marker::End | Marker::SpanEnd => site.after + 1,
         });
     }
     let mut measured = session.measured();
@@ -149,6 +175,12 @@ pub(crate) extern "C" fn on_marker(vcpu: c_uint, site: *mut c_void) {
         Marker::End => {
             measured.end(&counts);
             session.report(&measured);
+        }
+        Marker::SpanBegin | Marker::SpanEnd => {
+            let vcpu = vcpu as usize;
+            if let Some(&here) = counts.get(vcpu) {
+                measured.spans.mark(site.marker, vcpu, here);
+            }
         }
     }
     OPEN.store(measured.open.is_some(), Relaxed);
@@ -167,6 +199,20 @@ pub(crate) extern "C" fn on_exit(_id: Id, _userdata: *mut c_void) {
         let events = unsafe { vcpu::read_sites() };
         if let Err(error) = sites.write(path, &events) {
             eprintln!("locklab: {error}");
+        }
+    }
+}
+
+impl Spans {
+    /// Opens a span of a vCPU, which begins anew if one is open, or closes the open one.
+    fn mark(&mut self, marker: Marker, vcpu: usize, here: ByMode) {
+        if marker == Marker::SpanBegin {
+            self.open.insert(vcpu, here);
+        } else if let Some(before) = self.open.remove(&vcpu) {
+            self.ended += 1;
+            for (mode, now) in here.into_iter().enumerate() {
+                self.total[mode] = self.total[mode] + (now - before[mode]);
+            }
         }
     }
 }
@@ -238,6 +284,18 @@ mod tests {
         assert_eq!(measured.parts.len(), 2);
         assert_eq!(measured.total()[0].counts.instructions, 400 + 300 + 100);
         assert_eq!(measured.total()[1].counts.instructions, 200 + 100);
+    }
+
+    #[test]
+    fn spans_are_of_one_vcpu_each_and_begin_anew() {
+        let mut spans = Spans::default();
+        spans.mark(Marker::SpanEnd, 0, counts(1, 1));
+        spans.mark(Marker::SpanBegin, 0, counts(0, 100));
+        spans.mark(Marker::SpanBegin, 1, counts(0, 7));
+        spans.mark(Marker::SpanBegin, 0, counts(0, 150));
+        spans.mark(Marker::SpanEnd, 0, counts(0, 180));
+        spans.mark(Marker::SpanEnd, 1, counts(0, 9));
+        assert_eq!((spans.ended, spans.total[1].counts.instructions), (2, 32));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(crate) struct Translator {
     code: CodeMap,
     system: bool,
     markers: bool,
+    sampled: bool,
     pub(crate) hot: Option<Hot>,
     /// In place of `code`, when a front end is modelled.
     pub(crate) sites: Option<Known>,
@@ -51,6 +52,7 @@ impl Translator {
             code: CodeMap::new(arguments.geometry),
             system,
             markers: arguments.markers,
+            sampled: arguments.sample.is_some(),
             hot: arguments.hot.is_some().then(Hot::default),
             sites: arguments.processor.as_ref().and_then(|processor| {
                 // The arguments were tried when they were read.
@@ -127,7 +129,7 @@ impl Translator {
             tb.on_exec(vcpu::on_repeated(mode), ptr::from_ref(repeated) as u64);
         } else {
             if let Some(site) = site {
-                tb.on_exec(vcpu::on_site(mode), ptr::from_ref(site) as u64);
+                tb.on_exec(vcpu::on_site(mode, self.sampled), vcpu::site_bits(site));
             } else {
                 for block in blocks {
                     tb.on_exec(vcpu::on_block(mode, block), block.to_bits());

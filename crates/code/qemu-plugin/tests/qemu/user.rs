@@ -136,6 +136,56 @@ fn a_front_end_is_modelled_beside_the_cache() {
 }
 
 #[test]
+fn spans_are_counted_together_within_the_measured_part() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("spans_are_counted_together_within_the_measured_part");
+    let program = lab.build("spans.c", "spans", &["-nostdlib", "-fno-pie", "-no-pie"]);
+    let run = lab.user(",markers=on,processor=zen-3", &[&program]);
+    assert_eq!(run.number("/spans/count"), 100);
+    assert_eq!(run.number("/spans/user/instructions"), 300);
+    assert_eq!(
+        run.number("/spans/frontend/user/events/taken_branches"),
+        100
+    );
+    assert!(run.number("/instructions") > 700);
+    let without = lab.user(",markers=on", &[&program]);
+    assert_eq!(without.number("/spans/user/instructions"), 300);
+    assert!(without.json().pointer("/spans/frontend").is_none());
+}
+
+#[test]
+fn a_sample_has_all_instructions_and_most_of_the_rest() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("a_sample_has_all_instructions_and_most_of_the_rest");
+    let program = lab.build("long.S", "long", &["-nostdlib"]);
+    let exact = lab.user(",processor=zen-3", &[&program]);
+    let sample = lab.user(",processor=zen-3,sample=on", &[&program]);
+    let again = lab.user(",processor=zen-3,sample=on", &[&program]);
+    assert_eq!(sample.text, again.text, "it is the same sample each time");
+    let all = exact.number("/instructions");
+    assert_eq!(sample.number("/instructions"), all);
+    assert!(exact.json().pointer("/frontend/sample").is_none());
+    let simulated = sample.number("/frontend/sample/simulated_instructions");
+    assert!((10_000_000..13_000_000).contains(&simulated), "{simulated}");
+    assert!(sample.number("/frontend/sample/intervals") >= 8);
+    let cycles = |run: &lab::Run| {
+        let value = run.json()["frontend"]["user"]["cycles"]["value"].clone();
+        value.as_f64().unwrap()
+    };
+    let off = cycles(&sample) / cycles(&exact);
+    assert!((0.98..1.02).contains(&off), "{off}");
+    let error = sample.json()["frontend"]["sample"]["error_percent"].clone();
+    assert!(error.as_f64().is_some_and(|error| error < 5.0), "{error}");
+    // A program that ends before is simulated whole.
+    let short = lab.build("loop.S", "loop", &["-nostdlib"]);
+    let short = lab.user(",processor=zen-3,sample=on", &[short]);
+    assert_eq!(
+        short.number("/frontend/sample/simulated_instructions"),
+        2004
+    );
+}
+
+#[test]
 fn calls_deeper_than_the_return_stack() {
     need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
     let lab = Lab::new("calls_deeper_than_the_return_stack");
