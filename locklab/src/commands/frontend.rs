@@ -50,6 +50,10 @@ pub struct FrontendArgs {
     /// Model a prefetcher: a miss brings in the next line too
     #[arg(long)]
     pub next_line: bool,
+    /// Simulate every block, which takes several times as long as a sample of them; always so
+    /// with --baseline
+    #[arg(long)]
+    pub exact: bool,
     /// Write the executions of each block, as CSV that footprint reads
     #[arg(long, value_name = "FILE")]
     pub hot: Option<PathBuf>,
@@ -74,7 +78,7 @@ pub struct FrontendArgs {
 /// cannot be emulated or failed, or a file cannot be written;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
-    let model = model(args)?;
+    let model = model(args)?.sampled(!args.exact && args.baseline.is_none());
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };

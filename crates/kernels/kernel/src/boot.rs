@@ -45,6 +45,8 @@ pub struct Qemu {
     pub version: String,
     /// The file of our plugin, which counts instructions and misses.
     pub plugin: PathBuf,
+    /// The name of the processor whose front end the plugin models beside its L1i.
+    pub processor: Option<String>,
 }
 
 /// The parameters of a boot.
@@ -97,7 +99,15 @@ impl Qemu {
             tool,
             version,
             plugin,
+            processor: None,
         })
+    }
+
+    /// Returns the same with the front end of a processor modelled.
+    #[must_use]
+    pub fn modelling(mut self, processor: Option<&str>) -> Self {
+        self.processor = processor.map(str::to_owned);
+        self
     }
 
     /// The command line of a boot whose files are in `folder`.
@@ -161,6 +171,9 @@ impl Qemu {
         if boot.accelerator == Accelerator::Tcg && boot.counted {
             let mut plugin = self.plugin.clone().into_os_string();
             plugin.push(",out=counts.json");
+            if let Some(processor) = &self.processor {
+                plugin.push(format!(",processor={processor}"));
+            }
             list.extend(["-plugin".into(), plugin]);
         }
         list
@@ -276,6 +289,7 @@ mod tests {
             },
             version: "QEMU emulator version 11.0".into(),
             plugin: "/p.so".into(),
+            processor: Some("zen-3".into()),
         }
     }
 
@@ -298,6 +312,7 @@ mod tests {
         };
         let one = arguments(1, true).into_string().unwrap();
         assert!(one.contains("-icount") && one.contains("nolapic_timer"));
+        assert!(one.contains("/p.so,out=counts.json,processor=zen-3"));
         let two = arguments(2, false).into_string().unwrap();
         assert!(two.contains("tcg,thread=multi") && two.contains("-smp 2,"));
         assert!(two.contains(",-hypervisor"));

@@ -11,7 +11,7 @@ use crate::check::Check;
 use crate::guests::{GuestRun, Guests, measured};
 use crate::lock_report;
 use crate::making::ReadyVariant;
-use crate::metrics::{source, values};
+use crate::metrics::{Figured, source, values};
 use crate::outcome::Outcome;
 use crate::workload::Load;
 use locklab_document::number::count;
@@ -28,6 +28,8 @@ pub struct Kernels<'a> {
     pub(crate) cache: &'a Cache<'a>,
     pub(crate) qemu: Qemu,
     pub(crate) accelerator: Accelerator,
+    /// Says whether the kernels mark spans.
+    pub(crate) spans: bool,
     pub(crate) limit: Duration,
     /// Seed of the first link order.
     pub(crate) seed: u64,
@@ -90,7 +92,12 @@ impl Kernels<'_> {
                 alone: false,
             })
             .map_err(stopped)?;
-        let mut sample = sample(&outcome, self.accelerator, seed);
+        let figured = Figured {
+            accelerator: self.accelerator,
+            front_end: self.qemu.processor.is_some(),
+            spans: self.spans,
+        };
+        let mut sample = sample(&outcome, figured, seed);
         if self.lock_profile && outcome.is_ok() {
             let load = profiled(load, self.accelerator);
             let outcome = self.guests().run(&GuestRun {
@@ -138,10 +145,10 @@ fn stopped(error: Error) -> Stopped {
 }
 
 /// The sample of one boot; the whole outcome is kept beside the figures.
-fn sample(outcome: &Outcome, accelerator: Accelerator, seed: u64) -> Sample {
+fn sample(outcome: &Outcome, figured: Figured, seed: u64) -> Sample {
     match outcome {
         Ok(measured) => Sample {
-            values: values(measured, accelerator),
+            values: values(measured, figured),
             detail: json!({"seed": seed, "measured": measured}),
             ..Sample::default()
         },
@@ -178,6 +185,9 @@ impl Instrument for Kernels<'_> {
             json!(self.qemu.version),
             json!(plugin_hash(&self.qemu)),
         ];
+        if let Some(processor) = &self.qemu.processor {
+            all.push(json!([processor, self.spans]));
+        }
         if self.lock_profile {
             all.push(json!(lock_report::KEY));
         }

@@ -8,7 +8,8 @@ use crate::spinlock_matrix::{self, cells};
 use crate::workload::{Load, Workload};
 use locklab_lab::experiment::{Metric, Role, Source, Values};
 use locklab_lab::metric::{
-    INSTRUCTIONS, INSTRUCTIONS_KERNEL, INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
+    CYCLES, CYCLES_KERNEL, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS, INSTRUCTIONS_KERNEL,
+    INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
 };
 
 type Figure = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
@@ -44,14 +45,48 @@ const TCG: &[Figure] = &[
     }),
 ];
 
+/// Of a modelled front end.
+const FRONT_END: &[Figure] = &[
+    (CYCLES, "/unit", |m| {
+        Some(m.frontend.as_ref()?.cycles() / m.work as f64)
+    }),
+    (CYCLES_KERNEL, "/unit", |m| {
+        Some(m.frontend.as_ref()?.kernel.cycles.value / m.work as f64)
+    }),
+    (CYCLES_USER, "/unit", |m| {
+        Some(m.frontend.as_ref()?.user.cycles.value / m.work as f64)
+    }),
+];
+
+/// Of the spans that a patch marks, by a modelled front end.
+const SPANS: &[Figure] = &[(CYCLES_SPAN, "/span", |m| m.spans.as_ref()?.cycles())];
+
 const KVM: &[Figure] = &[("time", "ns/unit", |m| {
     Some(m.elapsed_ns as f64 / m.work as f64)
 })];
 
-fn figures(accelerator: Accelerator) -> &'static [Figure] {
-    match accelerator {
-        Accelerator::Tcg => TCG,
-        Accelerator::Kvm => KVM,
+/// Says what of a guest is a figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figured {
+    pub(crate) accelerator: Accelerator,
+    /// A front end is modelled.
+    pub(crate) front_end: bool,
+    /// The kernels mark spans.
+    pub(crate) spans: bool,
+}
+
+impl Figured {
+    fn figures(self) -> impl Iterator<Item = &'static Figure> {
+        let modelled = self.accelerator == Accelerator::Tcg && self.front_end;
+        let parts: [&'static [Figure]; 3] = [
+            match self.accelerator {
+                Accelerator::Tcg => TCG,
+                Accelerator::Kvm => KVM,
+            },
+            if modelled { FRONT_END } else { &[] },
+            if modelled && self.spans { SPANS } else { &[] },
+        ];
+        parts.into_iter().flatten()
     }
 }
 
@@ -64,13 +99,14 @@ pub(crate) fn source(accelerator: Accelerator) -> Source {
 }
 
 /// The metrics of a load, the one that decides first.
-pub(crate) fn metrics(load: &Load, accelerator: Accelerator) -> Vec<Metric> {
+pub(crate) fn metrics(load: &Load, figured: Figured) -> Vec<Metric> {
+    let accelerator = figured.accelerator;
     let primary = match accelerator {
         Accelerator::Tcg => load.workload.primary(),
         Accelerator::Kvm => "time",
     };
-    let mut metrics: Vec<Metric> = figures(accelerator)
-        .iter()
+    let mut metrics: Vec<Metric> = figured
+        .figures()
         .map(|(name, unit, _)| {
             let metric = Metric::lower(name, unit, source(accelerator));
             if *name == primary {
@@ -89,9 +125,9 @@ pub(crate) fn metrics(load: &Load, accelerator: Accelerator) -> Vec<Metric> {
 }
 
 /// The figures of one boot.
-pub(crate) fn values(measured: &Measured, accelerator: Accelerator) -> Values {
-    let mut values: Values = figures(accelerator)
-        .iter()
+pub(crate) fn values(measured: &Measured, figured: Figured) -> Values {
+    let mut values: Values = figured
+        .figures()
         .filter_map(|(name, _, of)| Some(((*name).to_owned(), of(measured)?)))
         .collect();
     for (point, result) in cells(measured) {
@@ -105,10 +141,35 @@ mod tests {
     use super::*;
     use crate::outcome::sample;
 
+    fn counted(accelerator: Accelerator) -> Figured {
+        Figured {
+            accelerator,
+            front_end: false,
+            spans: false,
+        }
+    }
+
+    #[test]
+    fn cycles_are_figures_where_they_are_modelled() {
+        let named = |front_end, spans, accelerator| -> Vec<String> {
+            let figured = Figured {
+                accelerator,
+                front_end,
+                spans,
+            };
+            let metrics = metrics(&Load::new(Workload::ContextSwitch), figured);
+            metrics.into_iter().map(|metric| metric.name).collect()
+        };
+        let all = named(true, true, Accelerator::Tcg);
+        assert!(all.contains(&"cycles".to_owned()) && all.contains(&"cycles:span".to_owned()));
+        assert!(!named(true, false, Accelerator::Tcg).contains(&"cycles:span".to_owned()));
+        assert!(!named(true, true, Accelerator::Kvm).contains(&"cycles".to_owned()));
+    }
+
     #[test]
     fn the_metric_that_decides_comes_first_and_is_the_workload_s_own() {
         let first = |workload, accelerator| {
-            let metrics = metrics(&Load::new(workload), accelerator);
+            let metrics = metrics(&Load::new(workload), counted(accelerator));
             let primary = metrics.iter().filter(|m| m.at.is_none());
             let primary = primary.filter(|m| m.role == Role::Primary).count();
             assert_eq!(primary, 1);
@@ -124,7 +185,7 @@ mod tests {
 
     #[test]
     fn figures_are_for_each_unit_of_work() {
-        let values = values(&sample(50).unwrap(), Accelerator::Tcg);
+        let values = values(&sample(50).unwrap(), counted(Accelerator::Tcg));
         assert_eq!(values["l1i-misses:k"], 5.0);
         assert_eq!(values["instructions"], 500.0);
         assert_eq!(values["l1i-mpki:k"], 10.0);

@@ -4,6 +4,7 @@
 //! gives its last console lines and no counts; it must never be treated as a
 //! result.
 
+use crate::front_end::{FrontEnd, Spans};
 use crate::lock_profile::{self, LockProfile};
 use crate::workload::Load;
 use locklab_document::{Column, Table, render};
@@ -44,6 +45,12 @@ pub struct Measured {
     pub elapsed_ns: u64,
     /// Counts; `None` under KVM.
     pub counts: Option<Counts>,
+    /// What a front end lost, if one is modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frontend: Option<FrontEnd>,
+    /// What was counted within the spans that the kernel marks, if it marks any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Spans>,
     /// All values that the guest sent.
     pub results: BTreeMap<String, String>,
     /// Waits for the kernel's locks, where they were asked for.
@@ -72,21 +79,28 @@ impl Measured {
         );
         match &self.counts {
             Some(counts) => {
-                let modes = [("user", counts.user), ("kernel", counts.kernel)];
-                let rows = modes.map(|(name, mode)| {
-                    vec![
+                let front = self.frontend.as_ref();
+                let modes = [
+                    ("user", counts.user, front.map(|front| &front.user)),
+                    ("kernel", counts.kernel, front.map(|front| &front.kernel)),
+                ];
+                let rows = modes.map(|(name, mode, account)| {
+                    let mut row = vec![
                         name.to_owned(),
                         mode.instructions.to_string(),
                         mode.l1i_misses.to_string(),
                         format!("{:.1}", mode.instructions as f64 / self.work as f64),
-                    ]
+                    ];
+                    row.extend(account.map(|account| format!("{:.0}", account.cycles.value)));
+                    row
                 });
-                let columns = vec![
+                let mut columns = vec![
                     Column::words("Model", 8),
                     Column::new("Instructions", 16),
                     Column::new("L1i misses", 14),
                     Column::new("Instr/unit", 12),
                 ];
+                columns.extend(front.map(|_| Column::new("Cycles", 14)));
                 text += &render::table(&Table::new(columns, rows.to_vec()));
             }
             None => {
@@ -144,16 +158,17 @@ pub fn read(folder: &Path, counted: bool) -> Outcome {
         }
         Err(Some(why)) => return Err(invalid(why, folder)),
     };
-    let counts = if counted {
-        let text = std::fs::read_to_string(folder.join("counts.json")).unwrap_or_default();
-        match read_counts(&text) {
-            Ok(counts) => Some(counts),
-            Err(why) => return Err(invalid(why, folder)),
-        }
-    } else {
-        None
-    };
-    Ok(Measured { counts, ..measured })
+    if !counted {
+        return Ok(measured);
+    }
+    let text = std::fs::read_to_string(folder.join("counts.json")).unwrap_or_default();
+    let report = read_counts(&text).map_err(|why| invalid(why, folder))?;
+    Ok(Measured {
+        counts: Some(report.counts),
+        frontend: report.frontend,
+        spans: report.spans,
+        ..measured
+    })
 }
 
 /// Reads the results of a run: one `KEY VALUE` per line.
@@ -177,6 +192,8 @@ pub fn parse(text: &str) -> Result<Measured, Option<String>> {
         unit: results.get("unit").cloned().unwrap_or_default(),
         elapsed_ns,
         counts: None,
+        frontend: None,
+        spans: None,
         results,
         locks: LockProfile::read(text).map_err(Some)?,
         boot_seconds: 0.0,
@@ -194,19 +211,24 @@ fn parse_results(results: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn read_counts(text: &str) -> Result<Counts, String> {
-    #[derive(Deserialize)]
-    struct Markers {
-        begins: u64,
-        ends: u64,
-    }
-    #[derive(Deserialize)]
-    struct Report {
-        markers: Markers,
-        all_vcpus_counted: bool,
-        #[serde(flatten)]
-        counts: Counts,
-    }
+#[derive(Deserialize)]
+struct Markers {
+    begins: u64,
+    ends: u64,
+}
+
+/// The plugin's report.
+#[derive(Deserialize)]
+struct Report {
+    markers: Markers,
+    all_vcpus_counted: bool,
+    #[serde(flatten)]
+    counts: Counts,
+    frontend: Option<FrontEnd>,
+    spans: Option<Spans>,
+}
+
+fn read_counts(text: &str) -> Result<Report, String> {
     let report: Report = serde_json::from_str(text)
         .map_err(|e| format!("the plugin's report cannot be read: {e}"))?;
     if (report.markers.begins, report.markers.ends) != (1, 1) {
@@ -218,7 +240,7 @@ fn read_counts(text: &str) -> Result<Counts, String> {
     if !report.all_vcpus_counted {
         return Err("the plugin did not count every vCPU".into());
     }
-    Ok(report.counts)
+    Ok(report)
 }
 
 /// The reason on the console of a guest that ended without a result.
@@ -273,6 +295,8 @@ pub fn sample(misses: u64) -> Outcome {
             user: mode(1000, 0),
             kernel: mode(4000, misses),
         }),
+        frontend: None,
+        spans: None,
         results: Default::default(),
         locks: None,
         boot_seconds: 1.0,

@@ -8,9 +8,9 @@ use crate::instrument::{Kernels, is_model};
 use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Making, Setting, with_metrics};
-use crate::metrics::metrics;
+use crate::metrics::{Figured, metrics};
 use crate::plan::{Plan, equipped};
-use crate::report::MODEL;
+use crate::report::{FRONT_END, MODEL};
 use crate::torture::torture;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
@@ -40,7 +40,7 @@ pub fn prepare<'a>(
     cache: &'a Cache<'a>,
     plan: &Plan,
 ) -> Result<(Kernels<'a>, lab::Experiment), Error> {
-    let qemu = Qemu::find()?;
+    let qemu = Qemu::find()?.modelling(plan.experiment.guests.processor()?);
     find_programs(&plan.loads)?;
     let asked = plan.loads.iter().map(|load| load.workload);
     let experiment = equipped(cache, &plan.experiment, asked)?;
@@ -75,15 +75,29 @@ pub fn prepare<'a>(
         Ok(())
     })?;
     let accelerator = accelerator.unwrap_or(Accelerator::Tcg);
-    let (cells, ready) = with_metrics(made, |load| metrics(load, accelerator));
+    let figured = Figured {
+        accelerator,
+        front_end: qemu.processor.is_some(),
+        spans: plan.experiment.span.is_some(),
+    };
+    let (cells, ready) = with_metrics(made, |load| metrics(load, figured));
     let machine = qemu.version.clone();
     let (provenance, caveats) = if is_model(accelerator) {
-        (Provenance::Model(machine), vec![MODEL.into()])
+        let mut caveats = vec![MODEL.to_owned()];
+        caveats.extend(figured.front_end.then(|| FRONT_END.into()));
+        (Provenance::Model(machine), caveats)
     } else {
         (Provenance::Hardware(machine), Vec::new())
     };
+    let mut facts = vec![("QEMU".into(), qemu.version.clone())];
+    if let (true, Some(processor)) = (is_model(accelerator), &qemu.processor) {
+        facts.push(("Front end".into(), processor.clone()));
+    }
+    if let (true, Some(span)) = (figured.front_end, &plan.experiment.span) {
+        facts.push(("Span".into(), span.clone()));
+    }
     let setting = Setting {
-        facts: vec![("QEMU".into(), qemu.version.clone())],
+        facts,
         caveats,
         provenance,
         clock_unit: accelerator.clock_unit(),
@@ -92,6 +106,7 @@ pub fn prepare<'a>(
     let instrument = Kernels {
         cache,
         accelerator,
+        spans: figured.spans,
         limit: plan.limit,
         seed: plan.design.seed,
         cells: ready,

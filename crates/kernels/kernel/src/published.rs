@@ -10,7 +10,7 @@ use crate::spec::{VariantSizes, percent, sizes_of};
 use locklab_document::{MetricRow, Section};
 use locklab_host::error::Error;
 use locklab_lab::experiment::{Experiment, Key};
-use locklab_lab::metric::INSTRUCTIONS_KERNEL;
+use locklab_lab::metric::{CYCLES, CYCLES_KERNEL, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS_KERNEL};
 use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -40,10 +40,16 @@ const PUBLISHED: &[Published] = &[
         name: "finish-task-switch",
         experiment: file!("experiments/finish-task-switch.toml"),
         figures: Some(file!("reference/finish-task-switch.toml")),
-        patches: &[(
-            "guest-has-ibpb.patch",
-            file!("experiments/patches/guest-has-ibpb.patch"),
-        )],
+        patches: &[
+            (
+                "guest-has-ibpb.patch",
+                file!("experiments/patches/guest-has-ibpb.patch"),
+            ),
+            (
+                "marks-finish-task-switch.patch",
+                file!("experiments/patches/marks-finish-task-switch.patch"),
+            ),
+        ],
     },
 ];
 
@@ -165,6 +171,11 @@ fn sig(metric: &JudgedMetric) -> &'static str {
     .sig()
 }
 
+/// The change from `old` to `new` in percent.
+fn percent_of(old: f64, new: f64) -> f64 {
+    (new / old - 1.0) * 100.0
+}
+
 fn footprint(ours: &Ours<'_>, table: &Table) -> Option<Figure> {
     let published = table.get("footprint")?.get("change_percent")?.as_float()?;
     let [before, after] = ours.sizes.first()?.bytes;
@@ -201,8 +212,15 @@ fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
         let metrics = workload.get("metric").and_then(Value::as_array);
         for theirs in metrics.into_iter().flatten() {
             let key = text_of(theirs, "name");
-            let judged = metric(cell, key);
+            let of_cycles = CYCLES_OF.iter().find(|(theirs, ..)| *theirs == key);
+            let (name_here, inverse) =
+                of_cycles.map_or((key, false), |&(_, ours, inv)| (ours, inv));
+            let judged = metric(cell, name_here);
             let estimate = judged.and_then(|metric| metric.judged.estimate);
+            let change = estimate.map(|e| match inverse {
+                true => percent_of(e.experiment, e.baseline),
+                false => e.delta_percent().value,
+            });
             let published = |key: &str| theirs.get(key).and_then(Value::as_float);
             // A rate can be compared itself; totals depend on how much ran.
             if key.starts_with("l1i-mpki") {
@@ -219,7 +237,7 @@ fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
             figures.push(Figure {
                 name: format!("{name}.{key}.delta"),
                 published: published("delta"),
-                ours: estimate.map(|e| e.delta_percent().value),
+                ours: change,
                 published_unit: "%",
                 unit: "%",
                 published_sig: text_of(theirs, "sig") == "**",
@@ -230,8 +248,8 @@ fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     figures
 }
 
-/// `[[row]]`: ticks of one call, by compiler and mitigation; ours are
-/// instructions of a whole switch.
+/// `[[row]]`: ticks of one call, by compiler and mitigation; ours are modelled ticks of the
+/// same stretch, or instructions of a whole switch where no front end was modelled.
 fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     let mut figures = Vec::new();
     for row in list(table, "row") {
@@ -240,12 +258,15 @@ fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
             text_of(row, "compiler"),
             text_of(row, "mitigation")
         );
-        let Some(instructions) = ours
-            .cell(|key| is_named(key, "variant", &name))
-            .and_then(|cell| metric(cell, INSTRUCTIONS_KERNEL))
-        else {
+        let Some(cell) = ours.cell(|key| is_named(key, "variant", &name)) else {
             continue;
         };
+        let modelled = metric(cell, CYCLES_SPAN).zip(ticks_a_cycle(table));
+        let counted = metric(cell, INSTRUCTIONS_KERNEL).map(|metric| (metric, 1.0));
+        let Some((figure, scale)) = modelled.or(counted) else {
+            continue;
+        };
+        let unit = if modelled.is_some() { "ticks" } else { "instr" };
         // The lowest and the highest published mean.
         let middle = |key: &str| {
             let both = row.get(key)?.as_array()?;
@@ -253,26 +274,36 @@ fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
             Some(both.iter().sum::<f64>() / both.len() as f64)
         };
         let theirs = [middle("without"), middle("with")];
-        let estimate = instructions.judged.estimate;
-        let mine = [estimate.map(|e| e.baseline), estimate.map(|e| e.experiment)];
+        let estimate = figure.judged.estimate;
+        let mine = [
+            estimate.map(|e| e.baseline * scale),
+            estimate.map(|e| e.experiment * scale),
+        ];
         let change = |pair: [Option<f64>; 2]| Some(pair[1]? - pair[0]?);
         for (what, published, ours, sig) in [
             ("without", theirs[0], mine[0], ""),
             ("with", theirs[1], mine[1], ""),
-            ("change", change(theirs), change(mine), sig(instructions)),
+            ("change", change(theirs), change(mine), sig(figure)),
         ] {
             figures.push(Figure {
                 name: format!("{name}.{what}"),
                 published,
                 ours,
                 published_unit: "ticks",
-                unit: "instr",
+                unit,
                 published_sig: what == "change",
                 sig,
             });
         }
     }
     figures
+}
+
+/// Ticks of the time-stamp counter in a cycle of the core, on the published machine.
+fn ticks_a_cycle(table: &Table) -> Option<f64> {
+    let clock = table.get("clock")?;
+    let ghz = |key: &str| clock.get(key)?.as_float();
+    Some(ghz("tsc_ghz")? / ghz("core_ghz")?)
 }
 
 /// `[[size]]`: bzImage with a compiler option.
@@ -352,8 +383,38 @@ pub fn section(figures: &[Figure]) -> Option<Section> {
              the direction can be compared: what a mispredicted return costs is no instruction.",
         );
     }
+    if figures.iter().any(|figure| figure.unit == "ticks") {
+        section = section.prose(
+            "Theirs are ticks between two reads of the time-stamp counter, measured; ours are \
+             modelled cycles of the same stretch at the published clocks, without what the reads \
+             cost. So the changes can be compared, and the ticks of one side cannot.",
+        );
+    }
+    if figures.iter().any(|figure| is_time(&figure.name)) {
+        section = section.prose(
+            "Our changes of times and rates are those of modelled cycles: a guest has one CPU and \
+             never waits, and data is not in the model.",
+        );
+    }
     Some(section)
 }
+
+/// Returns whether a published figure is a time or a rate, for which ours is of modelled cycles.
+fn is_time(name: &str) -> bool {
+    let mut parts = name.split('.');
+    parts.any(|part| CYCLES_OF.iter().any(|(theirs, ..)| *theirs == part))
+}
+
+/// Published times and rates, the cycles here that stand for them, and whether more cycles are
+/// a lower figure.
+const CYCLES_OF: [(&str, &str, bool); 6] = [
+    ("requests", CYCLES, true),
+    ("throughput", CYCLES, true),
+    ("elapsed", CYCLES, false),
+    ("cycles", CYCLES, false),
+    ("sys", CYCLES_KERNEL, false),
+    ("user", CYCLES_USER, false),
+];
 
 #[cfg(test)]
 mod tests {
@@ -403,6 +464,7 @@ mod tests {
                 text_of(row, "compiler"),
                 text_of(row, "mitigation")
             );
+            assert_eq!(ticks_a_cycle(&table), Some(0.575));
             assert!(has(&name), "{name}");
         }
         for size in list(&table, "size") {

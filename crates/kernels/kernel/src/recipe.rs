@@ -47,6 +47,9 @@ pub struct Experiment {
     pub question: String,
     /// Name of the published report, as in `reference/`.
     pub reference: Option<String>,
+    /// What both kernels mark as a span (locklab-marker.h), in words; the cycles of one are
+    /// a figure then, where a front end is modelled.
+    pub span: Option<String>,
     /// Changes common to both kernels.
     #[serde(default)]
     pub kernel: Changes,

@@ -3,6 +3,7 @@
 //! experiment, so that a stored report has them too. This module must never
 //! judge.
 
+use crate::front_end;
 use crate::lock_report;
 use crate::published;
 use crate::spec::{Spec, percent};
@@ -17,6 +18,10 @@ pub(crate) const MODEL: &str = "Counts are of instructions in QEMU and of a mode
                                 and L2 are not modelled. One vCPU: a lock is never contended, and \
                                 client and server share the cache.";
 
+/// The caveat where a front end is modelled too.
+pub(crate) const FRONT_END: &str = "Cycles are those of a modelled front end: what data and \
+                                    dependences cost is not in them.";
+
 /// The longest change that is printed, in lines.
 const LONGEST_PATCH: usize = 60;
 
@@ -26,6 +31,7 @@ pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Documen
     let reference = spec.reference.as_deref().unwrap_or_default();
     let figures = published::beside(experiment, verdicts, reference).unwrap_or_default();
     report.sections.extend(sections(&spec));
+    report.sections.extend(front_end::sections(experiment));
     report.sections.extend(lock_report::sections(experiment));
     report.sections.extend(published::section(&figures));
     report.data.extend(data(&spec));

@@ -2,6 +2,7 @@
 //! kernels.
 
 use clap::Args;
+use locklab_frontend::Processor;
 use locklab_host::error::Error;
 use locklab_lab::settings::{Limit, NewName, Renamed};
 use schemars::JsonSchema;
@@ -30,6 +31,10 @@ pub struct GuestSettings {
     /// were waited for; kernels are then built with its tracepoints
     #[arg(long)]
     pub lock_profile: bool,
+    /// The processor whose front end is modelled where QEMU's translator counts, by a name
+    /// that locklab frontend knows, or none [default: the file's, or none]
+    #[arg(long, value_name = "NAME")]
+    pub processor: Option<String>,
     /// Do not use KVM; count in QEMU's translator
     #[arg(long)]
     pub tcg: bool,
@@ -206,6 +211,19 @@ impl GuestSettings {
                 "several vCPUs take KVM; leave out --tcg or --vcpus".into(),
             )),
             vcpus => Ok(vcpus),
+        }
+    }
+
+    /// The processor whose front end is modelled, if any.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no processor of this name.
+    pub fn processor(&self) -> Result<Option<&str>, Error> {
+        match self.processor.as_deref() {
+            None | Some("none") => Ok(None),
+            Some(name) => Processor::named(name)
+                .map(|_| Some(name))
+                .map_err(|e| Error::Usage(e.to_string())),
         }
     }
 

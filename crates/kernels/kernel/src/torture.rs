@@ -237,6 +237,7 @@ mod tests {
             },
             version: String::new(),
             plugin: "/p.so".into(),
+            processor: None,
         };
         let kernel = Kernel {
             images: vec!["vmlinux".into()],

@@ -14,6 +14,14 @@ pub const INSTRUCTIONS_KERNEL: &str = "instructions:k";
 pub const INSTRUCTIONS_USER: &str = "instructions:u";
 /// Instructions of a program's emulated execution, beside a run on hardware.
 pub const INSTRUCTIONS_MODELLED: &str = "instructions-modelled";
+/// Cycles of both modes, by the processor's counter or by a model of its front end.
+pub const CYCLES: &str = "cycles";
+/// Those of the kernel.
+pub const CYCLES_KERNEL: &str = "cycles:k";
+/// Those of user code.
+pub const CYCLES_USER: &str = "cycles:u";
+/// Those of a span of code that a kernel marks, both modes.
+pub const CYCLES_SPAN: &str = "cycles:span";
 /// Misses of the first-level instruction cache, of the model.
 pub const L1I_MISSES: &str = "l1i-misses";
 /// Those of the kernel.

@@ -72,7 +72,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             args.image.display()
         )));
     }
-    let qemu = Qemu::find()?;
+    let qemu = Qemu::find()?.modelling(args.guests.processor()?);
     if common.dry_run {
         return dry_run(args, &load, &qemu, common);
     }

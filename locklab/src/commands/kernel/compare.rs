@@ -69,12 +69,22 @@ pub fn plan(
 ) -> Result<Plan, Error> {
     let design = over(design, &experiment.design)?;
     let design = design.design(LAYOUTS, Family::Holm, aa)?;
+    let typed = guests.processor.is_some();
     let guests = over(guests, &experiment.guests)?;
     if experiment.machine.on.is_some() {
         guests.refuse_on_a_box()?;
+        // A file may have a processor for the guests that it also runs in.
+        if typed {
+            return Err(Error::Usage(
+                "--processor is modelled in guests of QEMU, and these kernels run on a test \
+                 machine, which counts its own cycles; leave it out"
+                    .into(),
+            ));
+        }
     }
     let vcpus = guests.vcpus()?;
     experiment.guests.lock_profile = guests.lock_profile;
+    experiment.guests.processor = guests.processor()?.map(str::to_owned);
     let mut loads = experiment
         .loads(workloads, guests.operations, vcpus)
         .map_err(Error::Usage)?;

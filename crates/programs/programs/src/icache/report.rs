@@ -89,6 +89,9 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     if report["vcpus"].as_u64() > Some(1) {
         text += "The program has several threads, so the counts do not repeat.\n";
     }
+    if let Some(sample) = sampled(report) {
+        text += &sample;
+    }
     let rewritten = report["frontend"]["rewritten_blocks"].as_u64();
     if let Some(blocks) = rewritten.filter(|blocks| *blocks > 0) {
         let _ = writeln!(
@@ -98,6 +101,27 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
         );
     }
     text
+}
+
+/// Returns what a sampled run stands on, if anything was left out.
+fn sampled(report: &Value) -> Option<String> {
+    let sample = &report["frontend"]["sample"];
+    let simulated = sample["simulated_instructions"].as_u64()?;
+    let all = report["instructions"].as_u64()?;
+    if simulated >= all {
+        return None;
+    }
+    let error = match sample["error_percent"].as_f64() {
+        Some(error) => format!("which puts all cycles within {error:.1} % (95 %)"),
+        None => "too few to say how far off that is: give --exact".into(),
+    };
+    Some(format!(
+        "Sampled: {} of {} instructions were simulated, in {} intervals\nafter the first ten \
+         million, {error}. --exact simulates all.\n",
+        grouped(simulated),
+        grouped(all),
+        grouped(sample["intervals"].as_u64()?)
+    ))
 }
 
 /// Cycles by cause, as a table.

@@ -110,6 +110,21 @@ fn two_builds_that_differ_in_one_function() {
         );
     }
     assert!(document["frontend"]["kernel"].is_null());
+
+    // Without symbols what can be counted is, and one sentence says what is missing.
+    let stripped = format!("{}-stripped", command[0]);
+    let strip = Command::new("strip")
+        .args(["-o", &stripped, &command[0]])
+        .status();
+    if !strip.is_ok_and(|status| status.success()) {
+        println!("skipped: strip is missing");
+        return;
+    }
+    let nameless = run(&model, &stripped, folder);
+    assert_eq!(nameless.instructions(), before.instructions());
+    let shown = text(&nameless, &model, &[stripped]);
+    let sentence = "The program has no symbols, so its code has addresses for names.";
+    assert!(shown.contains(sentence), "{shown}");
 }
 
 #[test]

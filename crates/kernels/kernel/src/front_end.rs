@@ -1,0 +1,148 @@
+//! What a modelled front end lost in a boot, in both modes and within the spans that a
+//! patch marks, and its section of a report. Exists for reports whose published figures are
+//! times; must never call a cycle measured.
+
+use crate::guests::measured;
+use crate::outcome::ModeCounts;
+use locklab_document::{Column, Part, Section, Table};
+use locklab_frontend::{Account, Cause};
+use locklab_judge::Side;
+use locklab_lab::experiment::{Cell, Experiment};
+use serde::{Deserialize, Serialize};
+
+/// What the front end lost between the markers, by mode.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrontEnd {
+    /// The processor that is modelled.
+    pub processor: String,
+    /// Cycles in user mode.
+    pub user: Account,
+    /// Cycles in kernel mode.
+    pub kernel: Account,
+}
+
+/// What was counted within the spans between the markers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spans {
+    /// Spans that ended.
+    pub count: u64,
+    /// Counts in user mode.
+    pub user: ModeCounts,
+    /// Counts in kernel mode.
+    pub kernel: ModeCounts,
+    /// What the front end lost within them, if one is modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frontend: Option<FrontEnd>,
+}
+
+impl FrontEnd {
+    /// Returns the cycles of both modes.
+    #[must_use]
+    pub fn cycles(&self) -> f64 {
+        self.user.cycles.value + self.kernel.cycles.value
+    }
+
+    /// Returns the cycles that were lost to a cause in both modes.
+    fn lost(&self, cause: Cause) -> f64 {
+        let modes = [&self.user, &self.kernel];
+        let lost = modes.into_iter().flat_map(|mode| &mode.lost);
+        lost.filter(|lost| lost.cause == cause)
+            .map(|lost| lost.cycles.value)
+            .sum()
+    }
+
+    /// Returns cycles of dispatch, cycles lost to each cause and all, each divided by `units`.
+    fn rows(&self, units: u64) -> Vec<f64> {
+        let dispatch = self.user.dispatch.value + self.kernel.dispatch.value;
+        let lost = Cause::ALL.map(|(cause, _)| self.lost(cause));
+        std::iter::once(dispatch)
+            .chain(lost)
+            .chain([self.cycles()])
+            .map(|cycles| cycles / units as f64)
+            .collect()
+    }
+}
+
+impl Spans {
+    /// Returns the cycles of a span, if a front end is modelled.
+    #[must_use]
+    pub fn cycles(&self) -> Option<f64> {
+        Some(self.frontend.as_ref()?.cycles() / self.count as f64)
+    }
+}
+
+/// Returns a section for each cell whose front end was modelled.
+pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {
+    experiment.cells.iter().filter_map(section).collect()
+}
+
+fn section(cell: &Cell) -> Option<Section> {
+    // The mean over the pairs of each side: causes then add up to all cycles.
+    let mut sums: [Vec<Vec<f64>>; 2] = Default::default();
+    let (mut processor, mut unit) = (String::new(), String::new());
+    for pair in &cell.pairs {
+        for side in Side::BOTH {
+            let sample = match side {
+                Side::Baseline => &pair.baseline,
+                Side::Experiment => &pair.experiment,
+            };
+            let Some(measured) = measured(sample) else {
+                continue;
+            };
+            let Some(front) = &measured.frontend else {
+                continue;
+            };
+            processor.clone_from(&front.processor);
+            unit.clone_from(&measured.unit);
+            let mut columns = vec![front.rows(measured.work)];
+            let spans = measured.spans.as_ref();
+            if let Some((spans, front)) = spans.and_then(|s| Some((s, s.frontend.as_ref()?))) {
+                columns.push(front.rows(spans.count));
+            }
+            let sum = &mut sums[usize::from(side == Side::Experiment)];
+            sum.push(columns.concat());
+        }
+    }
+    let mean = |rows: &[Vec<f64>]| -> Option<Vec<f64>> {
+        let length = rows.iter().map(Vec::len).min()?;
+        let of = |index: usize| rows.iter().map(|row| row[index]).sum::<f64>() / rows.len() as f64;
+        Some((0..length).map(of).collect())
+    };
+    let [Some(old), Some(new)] = sums.each_ref().map(|rows| mean(rows)) else {
+        return None;
+    };
+    let names = || {
+        let causes = Cause::ALL.iter().map(|(_, name)| *name);
+        std::iter::once("dispatch")
+            .chain(causes)
+            .chain(["all cycles"])
+    };
+    let per = Cause::ALL.len() + 2;
+    let mut section = Section::new(format!("Modelled cycles, {}", cell.key));
+    let stretches = [format!("Cycles a {unit}"), "Cycles a span".to_owned()];
+    for (stretch, title) in stretches.into_iter().enumerate() {
+        let from = stretch * per;
+        if old.len().min(new.len()) < from + per {
+            break;
+        }
+        let rows = names().enumerate().map(|(row, name)| {
+            let (a, b) = (old[from + row], new[from + row]);
+            vec![
+                name.to_owned(),
+                format!("{a:.2}"),
+                format!("{b:.2}"),
+                format!("{:+.2}", b - a),
+            ]
+        });
+        let columns = vec![
+            Column::words(&title, 24),
+            Column::new("Baseline", 12),
+            Column::new("Experiment", 12),
+            Column::new("Change", 10),
+        ];
+        section = section.with(Part::Table(Table::new(columns, rows.collect())));
+    }
+    Some(section.note(format!(
+        "Means over the pairs, by the model of {processor}: not measured."
+    )))
+}
