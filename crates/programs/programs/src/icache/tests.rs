@@ -121,7 +121,8 @@ fn two_builds_that_differ_in_one_function() {
         return;
     }
     let nameless = run(&model, &stripped, folder);
-    assert_eq!(nameless.instructions(), before.instructions());
+    // The name of the program is longer, which its start reads.
+    assert!(nameless.instructions().abs_diff(before.instructions()) < 1000);
     let shown = text(&nameless, &model, &[stripped]);
     let sentence = "The program has no symbols, so its code has addresses for names.";
     assert!(shown.contains(sentence), "{shown}");
