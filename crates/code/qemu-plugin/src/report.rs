@@ -76,7 +76,7 @@ struct Sample {
     /// Intervals that stand for the instructions between them.
     intervals: u64,
     /// Half the width of the 95 % interval of all cycles, in per cent, as far as it comes from
-    /// which intervals were drawn; `null` with too few of them.
+    /// which intervals were drawn; `null` with too few of them. Short warm-ups add to it.
     error_percent: Option<f64>,
 }
 

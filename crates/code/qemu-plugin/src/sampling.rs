@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which instructions of a run the front end simulates: all of the first ten million, and
-//! then a short interval of each two million, after a warm-up that is not counted. Exists
+//! then a short interval of each three million, after a warm-up that is not counted. Exists
 //! because simulating every block takes several times as long as translating it; must never
 //! decide by what the program does, or the intervals would no longer be drawn.
 
@@ -27,8 +27,8 @@ impl Default for Lengths {
     fn default() -> Self {
         Lengths {
             exact: 10_000_000,
-            period: 2_000_000,
-            warm_up: 50_000,
+            period: 3_000_000,
+            warm_up: 100_000,
             interval: 25_000,
         }
     }
@@ -170,7 +170,8 @@ impl Sums {
     }
 
     /// Returns the half-width of the 95 % interval of the mean, as a share of it; `None` with
-    /// fewer than eight intervals.
+    /// fewer than eight intervals. It is the error of the draw alone: what the predictors have
+    /// not learnt again by the end of a warm-up adds some per cent.
     pub(crate) fn error(&self) -> Option<f64> {
         let n = self.intervals as f64;
         if self.intervals < 8 || self.sum <= 0.0 {

@@ -112,7 +112,7 @@ fn sampled(report: &Value) -> Option<String> {
         return None;
     }
     let error = match sample["error_percent"].as_f64() {
-        Some(error) => format!("which puts all cycles within {error:.1} % (95 %)"),
+        Some(error) => format!("whose draw alone errs by up to {error:.1} % (95 %)"),
         None => "too few to say how far off that is: give --exact".into(),
     };
     Some(format!(

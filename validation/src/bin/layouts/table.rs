@@ -1,0 +1,94 @@
+//! The table of predictions beside measurements, and what of it held. It only computes.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+/// A change below this share of the time is not counted.
+const COUNTED: f64 = 1.0;
+
+/// Measures how fast the core runs: additions that wait for one another take a cycle each.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn gigahertz() -> f64 {
+    const ADDITIONS: u64 = 64_000_000;
+    let time = || {
+        let (begun, mut sum) = (Instant::now(), 0_u64);
+        for _ in 0..ADDITIONS / 64 {
+            // SAFETY: it only adds to a register that the compiler is told of.
+            unsafe {
+                std::arch::asm!(
+                    ".rept 64", "add {0}, 1", ".endr",
+                    inout(reg) sum,
+                    options(nomem, nostack)
+                );
+            }
+        }
+        std::hint::black_box(sum);
+        begun.elapsed().as_secs_f64()
+    };
+    // The fastest: others were interrupted.
+    let fastest = (0..15).map(|_| time()).fold(f64::INFINITY, f64::min);
+    ADDITIONS as f64 / fastest / 1e9
+}
+
+/// Returns the table and, under it, the shares that held.
+pub(crate) fn table(predicted: &Value, measured: &Value, gigahertz: f64) -> String {
+    let mut text = format!(
+        "The core at {gigahertz:.2} GHz; changes of time on a CPU, in per cent.\n\n\
+         | program | layout | measured | 95 % | predicted | band | predicted/measured |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n"
+    );
+    let (mut counted, mut directed, mut within) = (0, 0, 0);
+    for ours in predicted.as_array().into_iter().flatten() {
+        let same = |other: &&Value| {
+            other["program"] == ours["program"] && other["layout"] == ours["layout"]
+        };
+        let Some(theirs) = measured.as_array().into_iter().flatten().find(same) else {
+            continue;
+        };
+        let number = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_f64);
+        let time = |path: &str| number(theirs, &format!("/value/{path}"));
+        let (Some(base), Some(delta), Some(low), Some(high)) = (
+            time("baseline"),
+            time("delta_percent"),
+            time("low"),
+            time("high"),
+        ) else {
+            continue;
+        };
+        // Cycles more, as a share of the cycles that the baseline was measured to take.
+        let cycles = base * 1e6 * gigahertz;
+        let more = |end: &str| {
+            let of = |side: &str| number(ours, &format!("/value/{side}/{end}"));
+            Some(100.0 * (of("experiment")? - of("baseline")?) / cycles)
+        };
+        let (Some(a), Some(value), Some(b)) = (more("low"), more("value"), more("high")) else {
+            continue;
+        };
+        let shown = delta.abs() >= COUNTED && low.signum() == high.signum();
+        if shown {
+            counted += 1;
+            directed += u32::from(delta.signum() == value.signum());
+            within += u32::from((0.5..=2.0).contains(&(value / delta)));
+        }
+        let _ = writeln!(
+            text,
+            "| {} | {} | {delta:+.2} | {low:+.2} to {high:+.2} | {value:+.2} | {:+.2} to {:+.2} | {} |",
+            ours["program"].as_str().unwrap_or_default(),
+            ours["layout"].as_str().unwrap_or_default(),
+            a.min(b).min(value),
+            a.max(b).max(value),
+            if shown {
+                format!("{:.2}", value / delta)
+            } else {
+                "not counted".to_owned()
+            },
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\nOf {counted} changes of at least {COUNTED} % that were shown, {directed} have the predicted \
+         direction (80 % asked), and {within} are within a factor of two."
+    );
+    text
+}
