@@ -256,13 +256,18 @@ fn compile_what_the_book_compares(folder: &Path) -> bool {
 #[test]
 fn the_readme_has_the_scores_of_the_results() {
     let results = std::fs::read_to_string(root().join("results/simulator.md")).unwrap();
-    // Informing figures come first, then those that only evaluate.
-    let mut lines = results.lines().rev();
-    let row = lines.find(|line| line.starts_with("all figures")).unwrap();
-    let row: Vec<&str> = row.split_whitespace().collect();
-    let ["all", "figures", _, direction, "%", factor, ..] = row[..] else {
-        panic!("the scores have other columns: {row:?}");
+    // Informing figures come first, then those that only evaluate, then locks that sleep.
+    let mut rows = results
+        .lines()
+        .filter(|line| line.starts_with("all figures"));
+    let mut score = || {
+        let row: Vec<&str> = rows.next().unwrap().split_whitespace().collect();
+        let ["all", "figures", _, direction, "%", factor, ..] = row[..] else {
+            panic!("the scores have other columns: {row:?}");
+        };
+        (direction, factor)
     };
+    let [_, (direction, factor), (sleeping, off)] = [score(), score(), score()];
     let words = |page: &str| {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -279,6 +284,13 @@ fn the_readme_has_the_scores_of_the_results() {
             format!("direction is right in {direction} % of the published figures"),
         ),
         (&chapter, format!("with a median factor of {factor}")),
+        (&readme, format!("of mutexes that sleep [{sleeping} %]")),
+        (
+            &chapter,
+            format!(
+                "in {sleeping} % of those on locks that sleep and on more threads than CPUs ({off})"
+            ),
+        ),
     ] {
         assert!(page.contains(&sentence), "not in the page: {sentence}");
     }
