@@ -4,6 +4,7 @@
 
 use crate::agreement::FLAT;
 use crate::reproduction::{Question, Reproduction};
+use crate::split::Group;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -30,7 +31,11 @@ impl Validation {
 
     /// Counts anew.
     pub fn count(question: Question, reports: &[Reproduction]) -> Self {
-        let figures = reports.iter().flat_map(|report| &report.figures);
+        // What evaluates locks that sleep, and more threads than CPUs, is apart.
+        let apart = |group: Option<Group>| group == Some(Group::Sleeping);
+        let of = apart(Some(question.judged_by()));
+        let reports = reports.iter().filter(|report| apart(report.group) == of);
+        let figures = reports.flat_map(|report| &report.figures);
         let mut counts = Self::default();
         for figure in figures.filter(|figure| figure.question == question) {
             let Some(theirs) = figure.theirs() else {
