@@ -138,7 +138,10 @@ fn an_option_that_is_not_used_is_refused() {
             "sweep s.toml --slurm --collect --no-wait",
             "cannot be used with",
         ),
-        ("doctor --on ssh:root@box --store x", "cannot be used with"),
+        (
+            "doctor --on ssh:root@testhost --store x",
+            "cannot be used with",
+        ),
         (
             "kernel boot m.toml --slowdown --lock-profile",
             "--slowdown has nothing to compare",

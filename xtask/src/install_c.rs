@@ -23,7 +23,7 @@ pub(crate) fn install(prefix: &Path) -> ExitCode {
     }
 }
 
-/// As `crates/locks/capi/build.rs` names the library: by what is compatible.
+/// Names the library as `crates/locks/capi/build.rs` does: by what is compatible.
 fn soname() -> String {
     let mut parts = VERSION.split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));

@@ -29,7 +29,7 @@ use process::{SKIPPED, build_command, cargo, cargo_test, done};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
-       cargo xtask test --kernel | --box | --processors | --slurm | --package
+       cargo xtask test --kernel | --test-machine | --processors | --slurm | --package
 
   test           install what the tests need (Debian packages, by apt-get),
                  then run every test: unit, property, golden, doc, stress; the
@@ -46,7 +46,7 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
                  exits with 77 if Slurm is not here and cannot be installed
   --package      only the packages: what dist makes, installed in a fresh chroot
                  of this Debian release and used there (as root)
-  --box          only the tests of kernels on a test machine: a guest of QEMU
+  --test-machine only the tests of kernels on a test machine: a guest of QEMU
                  stands in for it (half an hour without KVM, and the first
                  time as long again, to build two kernels, which are kept);
                  exits with 77 if what it takes cannot be installed
@@ -117,7 +117,11 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             "--kernel" => kernel = true,
             "--slurm" => slurm = true,
             "--package" => package = true,
-            "--box" => test_machine = true,
+            "--test-machine" => test_machine = true,
+            "--box" => {
+                eprintln!("xtask: --box is now --test-machine");
+                return ExitCode::from(2);
+            }
             "--processors" => elsewhere = true,
             other => {
                 eprintln!("xtask: '{other}' is not an option of test\n{USAGE}");
@@ -133,12 +137,12 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         } else if test_machine {
             // The workloads' programs, and what builds one kernel.
             let all = [
-                packages::BOX_PACKAGES,
+                packages::TEST_MACHINE_PACKAGES,
                 packages::PACKAGES,
                 packages::KERNEL_PACKAGES,
             ];
             packages::install(&all.concat());
-            packages::unpack_box_kernels();
+            packages::unpack_test_machine_kernels();
         } else if elsewhere {
             packages::install(processors::PACKAGES);
         } else {
@@ -155,7 +159,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         return done(package::test());
     }
     if test_machine {
-        if let Some(missing) = packages::missing_for_a_box() {
+        if let Some(missing) = packages::missing_for_a_test_machine() {
             eprintln!("xtask: there is no {missing}, so nothing was tested");
             return ExitCode::from(SKIPPED);
         }
@@ -164,7 +168,12 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         }
         // Of the whole workspace, so that nothing is built a second time with
         // other features.
-        let stand_in = ["--workspace", "--test=suite", "box_stand_in::", "--"];
+        let stand_in = [
+            "--workspace",
+            "--test=suite",
+            "test_machine_stand_in::",
+            "--",
+        ];
         // A machine in the translator takes one CPU.
         let two = ["--ignored", "--test-threads=2"];
         return done(cargo_test(&[&stand_in[..], &two].concat()).report());

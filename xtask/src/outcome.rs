@@ -1,4 +1,4 @@
-//! How many tests passed, failed and were skipped, and which were skipped.
+//! Counts the tests that passed, failed and were skipped, and names the skipped ones.
 //!
 //! A test that lacks something prints a line that starts with `skipped: ` and
 //! says what it lacks; Rust's test harness counts it as passed. This reads the

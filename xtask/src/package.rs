@@ -1,4 +1,4 @@
-//! What a release is made of, in `target/dist`: man pages, completions, the
+//! Makes a release, in `target/dist`: man pages, completions, the
 //! Debian package, the book, a static binary of the command, and the wheel.
 //!
 //! If a tool is missing, the part that it makes is skipped with one line that

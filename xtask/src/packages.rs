@@ -1,4 +1,4 @@
-//! What tests and users need of Debian, installed by apt-get.
+//! Installs what tests and users need of Debian, by apt-get.
 //!
 //! A test that lacks something is skipped, so what can be had is installed
 //! first. Must never fail because one package is not in this release: the
@@ -66,7 +66,7 @@ pub(crate) const SLURM_PACKAGES: &[Package] = &[
 ];
 
 /// And those that the stand-in for a test machine is made of.
-pub(crate) const BOX_PACKAGES: &[Package] = &[
+pub(crate) const TEST_MACHINE_PACKAGES: &[Package] = &[
     ("gcc", "the program of a test machine"),
     ("libc6-dev", "the program of a test machine"),
     ("qemu-system-x86", "the stand-in for a test machine"),
@@ -197,11 +197,11 @@ pub(crate) fn unpack_guest_kernel() {
 }
 
 /// Says where the two kernels of the stand-in are.
-const BOX_KERNELS: &str = "target/box-kernels";
+const TEST_MACHINE_KERNELS: &str = "target/test-machine-kernels";
 
-/// Unpacks two versions of the guest kernel into `target/box-kernels`: what is
+/// Unpacks two versions of the guest kernel into `target/test-machine-kernels`: what is
 /// measured must be told apart by its name.
-pub(crate) fn unpack_box_kernels() {
+pub(crate) fn unpack_test_machine_kernels() {
     const SCRIPT: &str = r#"
         set -e
         [ ! -d "$2" ] || exit 0
@@ -218,7 +218,8 @@ pub(crate) fn unpack_box_kernels() {
         done
         cd - >/dev/null
         mv "$2.new" "$2""#;
-    let unpack = || run(Command::new("sh").args(["-c", SCRIPT, "sh", GUEST_KERNEL, BOX_KERNELS]));
+    let unpack =
+        || run(Command::new("sh").args(["-c", SCRIPT, "sh", GUEST_KERNEL, TEST_MACHINE_KERNELS]));
     // An old package list names a file that is no longer there.
     if !(unpack() || apt(&["update"]) && unpack()) {
         eprintln!("xtask: could not unpack two versions of {GUEST_KERNEL}");
@@ -226,7 +227,7 @@ pub(crate) fn unpack_box_kernels() {
 }
 
 /// Returns what the stand-in for a test machine lacks.
-pub(crate) fn missing_for_a_box() -> Option<&'static str> {
+pub(crate) fn missing_for_a_test_machine() -> Option<&'static str> {
     let programs = [
         "qemu-system-x86_64",
         "ssh",
@@ -239,7 +240,8 @@ pub(crate) fn missing_for_a_box() -> Option<&'static str> {
         "gcc",
     ];
     let program = programs.into_iter().find(|program| !there_is(program));
-    let kernels = || (!std::path::Path::new(BOX_KERNELS).is_dir()).then_some(BOX_KERNELS);
+    let kernels =
+        || (!std::path::Path::new(TEST_MACHINE_KERNELS).is_dir()).then_some(TEST_MACHINE_KERNELS);
     program.or_else(kernels)
 }
 

@@ -9,7 +9,7 @@ use locklab_doctor::{examine, json, text};
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::{interrupt, message};
-use locklab_kernel::settings::{BoxSettings, Target};
+use locklab_kernel::settings::{Target, TestMachineSettings};
 use locklab_native::{Native, resolution};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub struct DoctorArgs {
     /// and store that: `matrix --dry-run` then predicts how many cells are decided
     #[arg(long)]
     pub calibrate: bool,
-    /// Examine a test machine for kernels, such as ssh:root@box, instead of this
+    /// Examine a test machine for kernels, such as ssh:root@testhost, instead of this
     /// machine; nothing on it is changed
     #[arg(long, value_name = "ssh:HOST", conflicts_with_all = ["calibrate", "store"])]
     pub on: Option<Target>,
@@ -77,9 +77,9 @@ fn test_machine(
     }
     let interrupt = interrupt::listen()?;
     let cache = kernel::cache(&CacheArgs::default(), common, &interrupt)?;
-    let settings = BoxSettings {
+    let settings = TestMachineSettings {
         scratch_disk,
-        ..BoxSettings::default()
+        ..TestMachineSettings::default()
     };
     let (machine, checks) = locklab_test_machine::doctor(&cache, target, &settings)?;
     print(&if common.json {

@@ -4,7 +4,7 @@
  * programs.c, kernel_locks.c) with the counters around the measured part, and writes
  * the results into a file.
  *
- * Two programs use it: init.c in a guest of QEMU, box.c on a test machine. It
+ * Two programs use it: init.c in a guest of QEMU, test_machine.c on a test machine. It
  * must never know which: where results go, and what follows a failure, is
  * theirs. It must never continue after something failed: the last line is then
  * "failed WHY", and the run counts as invalid.

@@ -15,7 +15,7 @@ const WORKLOADS: &str = include_str!("../guest/workloads.config");
 /// Holds what a test machine's own configuration gets on top: it is left and entered
 /// by kexec, its kernels are signed by nobody, and type information for BPF is
 /// half of a build.
-const BOX: &str = include_str!("../guest/box.config");
+const TEST_MACHINE: &str = include_str!("../guest/test_machine.config");
 
 /// The make target of a test machine's configuration.
 const FROM_A_MACHINE: &str = "localyesconfig";
@@ -63,14 +63,14 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
                 .map(|line| format!("{line}\n"))
                 .collect(),
         ),
-        Some("box") => {
+        Some("test-machine" | "box") => {
             return Err(Error::Usage(
-                "the configuration box is that of a test machine; give --on ssh:root@box".into(),
+                "the configuration test-machine is that of a test machine; give --on ssh:root@testhost".into(),
             ));
         }
         // Written by the instrument of test machines.
-        Some(of_box) if of_box.starts_with("box:") => {
-            let folder = Path::new(of_box.trim_start_matches("box:"));
+        Some(of_machine) if of_machine.starts_with("test-machine:") => {
+            let folder = Path::new(of_machine.trim_start_matches("test-machine:"));
             machine = Some([
                 read(&folder.join("config"))?,
                 modules(&folder.join("lsmod"))?,
@@ -81,7 +81,11 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
             let workloads = WORKLOADS
                 .lines()
                 .filter(|line| line.starts_with("CONFIG_") && !line.starts_with("CONFIG_NR_CPUS="));
-            let options = workloads.chain(BOX.lines().filter(|line| line.starts_with("CONFIG_")));
+            let options = workloads.chain(
+                TEST_MACHINE
+                    .lines()
+                    .filter(|line| line.starts_with("CONFIG_")),
+            );
             (
                 FROM_A_MACHINE,
                 options.map(|line| format!("{line}\n")).collect(),
@@ -247,7 +251,7 @@ mod tests {
             config: Some(config),
             ..Changes::default()
         };
-        let of_box = recipe(format!("box:{}", folder.path().display()));
+        let of_machine = recipe(format!("test-machine:{}", folder.path().display()));
         // The sizes and uses of modules are of the moment, and name no build.
         let mut names = Vec::new();
         for lsmod in [
@@ -255,7 +259,7 @@ mod tests {
             "Module Size Used\nxfs 8 2\nigb 9 3\n",
         ] {
             write("lsmod", lsmod).unwrap();
-            let config = super::config(&of_box, Path::new("")).unwrap();
+            let config = super::config(&of_machine, Path::new("")).unwrap();
             assert_eq!(config.base, "localyesconfig");
             assert!(config.text.contains("CONFIG_KEXEC_FILE=y\n"));
             assert!(config.text.contains("CONFIG_PREEMPT=y\n"));
@@ -265,10 +269,13 @@ mod tests {
         }
         assert_eq!(names[0], names[1]);
         assert!(names[0].starts_with("CONFIG_ACPI=y\n") && names[0].contains("igb 0 0\nxfs 0 0"));
-        let error = super::config(&recipe("box".into()), Path::new(""))
+        let error = super::config(&recipe("test-machine".into()), Path::new(""))
             .err()
             .unwrap();
-        assert!(error.to_string().contains("--on ssh:root@box"), "{error}");
+        assert!(
+            error.to_string().contains("--on ssh:root@testhost"),
+            "{error}"
+        );
     }
 
     #[test]

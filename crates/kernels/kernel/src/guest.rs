@@ -36,10 +36,13 @@ const WORKLOADS: [Source; 13] = [
     ),
 ];
 const INIT: [Source; 1] = [("init.c", include_str!("../guest/init.c"))];
-const BOX: [Source; 3] = [
-    ("box.c", include_str!("../guest/box.c")),
-    ("box_first.c", include_str!("../guest/box_first.c")),
-    ("box.h", include_str!("../guest/box.h")),
+const TEST_MACHINE: [Source; 3] = [
+    ("test_machine.c", include_str!("../guest/test_machine.c")),
+    (
+        "test_machine_first.c",
+        include_str!("../guest/test_machine_first.c"),
+    ),
+    ("test_machine.h", include_str!("../guest/test_machine.h")),
 ];
 
 /// A source of a first program: its name and its text.
@@ -48,17 +51,17 @@ type Source = (&'static str, &'static str);
 /// A first program of a measured kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstProgram {
-    /// Of a guest of QEMU: runs the plan in it and turns the machine off.
+    /// Runs the plan in a guest of QEMU and turns the machine off.
     Guest,
-    /// Of a test machine: brings up its network and does what ssh asks for.
-    Box,
+    /// Brings up the network of a test machine and does what ssh asks for.
+    TestMachine,
 }
 
 impl FirstProgram {
     fn sources(self) -> impl Iterator<Item = &'static Source> {
         let own: &[Source] = match self {
             Self::Guest => &INIT,
-            Self::Box => &BOX,
+            Self::TestMachine => &TEST_MACHINE,
         };
         own.iter().chain(&WORKLOADS)
     }
@@ -66,7 +69,7 @@ impl FirstProgram {
     fn name(self) -> &'static str {
         match self {
             Self::Guest => "init",
-            Self::Box => "box",
+            Self::TestMachine => "test_machine",
         }
     }
 }
@@ -368,8 +371,12 @@ mod tests {
                 assert!(one.join().unwrap().is_file());
             }
         });
-        assert!(first_program(&cache, FirstProgram::Box).unwrap().is_file());
-        for first in ["init", "box"] {
+        assert!(
+            first_program(&cache, FirstProgram::TestMachine)
+                .unwrap()
+                .is_file()
+        );
+        for first in ["init", "test_machine"] {
             let folders = std::fs::read_dir(folder.path().join(first)).unwrap();
             let name = folders.flatten().next().unwrap().path();
             // The program, and no partial file.

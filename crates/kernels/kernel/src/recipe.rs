@@ -6,7 +6,7 @@
 
 use crate::changes::Changes;
 use crate::lengths::Lengths;
-use crate::settings::{BoxSettings, GuestSettings};
+use crate::settings::{GuestSettings, TestMachineSettings};
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_judge::Side;
@@ -66,8 +66,8 @@ pub struct Experiment {
     pub workload: Vec<WorkloadEntry>,
     /// The test machine on which the kernels run; a guest of QEMU if there is
     /// none.
-    #[serde(default, rename = "box")]
-    pub machine: BoxSettings,
+    #[serde(default, rename = "test_machine", alias = "box")]
+    pub machine: TestMachineSettings,
     /// The folder to which paths in the file are relative.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -78,7 +78,7 @@ pub struct Experiment {
 pub struct Variant {
     /// The name of the variant.
     pub name: String,
-    /// Whether only builds and sizes are compared, without a boot.
+    /// Says whether only builds and sizes are compared, without a boot.
     #[serde(default)]
     pub size_only: bool,
     /// Changes that it adds to both kernels.
@@ -282,6 +282,17 @@ mod tests {
         assert_eq!(recipe.options, ["CONFIG_A=y", "CONFIG_B=n"]);
         assert_eq!(recipe.select, ["ARCH_INLINE_SPIN_UNLOCK"]);
         assert!(experiment.recipe(Side::Baseline, None).select.is_empty());
+    }
+
+    /// The table was called `box` in 0.2, and so was the configuration.
+    #[test]
+    fn the_names_that_0_2_had_for_a_test_machine_are_read() {
+        let read = |table: &str| {
+            let text = format!("{SMALL}[{table}]\non = 'ssh:root@testhost'\ncpus = 8\n");
+            Experiment::parse(&text).unwrap().machine
+        };
+        assert_eq!(read("test_machine").cpus, Some(8));
+        assert_eq!(read("box"), read("test_machine"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How guests are run.
+/// Says how guests are run.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "Kernels in a guest")]
 #[serde(default)]
@@ -43,11 +43,11 @@ pub struct GuestSettings {
     pub probe: bool,
 }
 
-/// `[box]`: a test machine on which the kernels run, reached by ssh.
+/// `[test_machine]`: a test machine on which the kernels run, reached by ssh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct BoxSettings {
-    /// The machine, as `ssh:root@box`.
+pub struct TestMachineSettings {
+    /// The machine, as `ssh:root@testhost`.
     pub on: Option<Target>,
     /// Address of the network card that the measured kernels use; that of the
     /// ssh connection by default.
@@ -57,7 +57,7 @@ pub struct BoxSettings {
     pub ip: Option<String>,
     /// The router to that address; the machine's own by default.
     pub gateway: Option<String>,
-    /// Where each measured kernel starts from.
+    /// Says where each measured kernel starts from.
     pub boot: BootFrom,
     /// CPUs that the measured kernels bring up; all by default.
     pub cpus: Option<u64>,
@@ -70,7 +70,7 @@ pub struct BoxSettings {
     /// what is there is lost. `--scratch-disk` must say the same; a RAM disk
     /// without both.
     pub scratch_disk: Option<String>,
-    /// What `--scratch-disk` says.
+    /// Holds the value of `--scratch-disk`.
     #[serde(skip)]
     pub typed_disk: Option<String>,
     /// Seconds within which a kernel is up, a workload ends, and the machine is
@@ -78,7 +78,7 @@ pub struct BoxSettings {
     pub limit: Option<Limit>,
 }
 
-impl BoxSettings {
+impl TestMachineSettings {
     /// The serial number of the disk that may be overwritten, if there is one.
     ///
     /// # Errors
@@ -97,18 +97,20 @@ impl BoxSettings {
             (Some(file), None) => {
                 return Err(format!(
                     "fs-mark would overwrite the disk with the serial number {file}; confirm it \
-                     by --scratch-disk {file}, or leave scratch_disk out of [box]"
+                     by --scratch-disk {file}, or leave scratch_disk out of [test_machine]"
                 ));
             }
             (None, Some(typed)) => {
                 return Err(format!(
                     "--scratch-disk {typed} is overwritten by fs-mark only if the file says so \
-                     too; write scratch_disk = \"{typed}\" in [box]"
+                     too; write scratch_disk = \"{typed}\" in [test_machine]"
                 ));
             }
         };
         if self.on.is_none() {
-            return Err("a scratch disk is one of a test machine; give --on ssh:root@box".into());
+            return Err(
+                "a scratch disk is one of a test machine; give --on ssh:root@testhost".into(),
+            );
         }
         let good = serial.trim() == serial
             && (1..=128).contains(&serial.len())
@@ -120,7 +122,7 @@ impl BoxSettings {
     }
 }
 
-/// Where a measured kernel starts from.
+/// Says where a measured kernel starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BootFrom {
@@ -132,7 +134,7 @@ pub enum BootFrom {
     Chain,
 }
 
-/// A test machine, as `ssh:root@box`: what follows the colon is ssh's.
+/// A test machine, as `ssh:root@testhost`: what follows the colon is ssh's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -157,7 +159,7 @@ impl TryFrom<String> for Target {
                 .all(|c| !c.is_whitespace() && !c.is_control());
         match (destination, good) {
             ("", _) | (_, false) => Err(format!(
-                "'{text}' is not a test machine; write ssh:root@box, or another name that ssh knows"
+                "'{text}' is not a test machine; write ssh:root@testhost, or another name that ssh knows"
             )),
             _ => Ok(Self(destination.to_owned())),
         }
@@ -178,16 +180,16 @@ impl std::str::FromStr for Target {
     }
 }
 
-/// How KVM is looked for.
+/// Says how KVM is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeOptions {
-    /// Whether to use TCG without a probe.
+    /// Says whether to use TCG without a probe.
     pub tcg: bool,
-    /// Whether to probe again, whatever was found before.
+    /// Says whether to probe again, whatever was found before.
     pub again: bool,
 }
 
-/// What `time_limit` meant where kernels are booted.
+/// Stands for `time_limit`, the name of the limit of a boot in 0.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootLimit {}
 
@@ -231,13 +233,13 @@ impl GuestSettings {
     ///
     /// # Errors
     /// If such an option was given, with what a test machine has instead.
-    pub fn refuse_on_a_box(&self) -> Result<(), Error> {
+    pub fn refuse_on_a_test_machine(&self) -> Result<(), Error> {
         for (given, option, instead) in [
-            (self.vcpus.is_some(), "--vcpus", "give [box] cpus"),
+            (self.vcpus.is_some(), "--vcpus", "give [test_machine] cpus"),
             (
                 self.boot_limit.is_some(),
                 "--boot-limit",
-                "give [box] limit",
+                "give [test_machine] limit",
             ),
             (self.tcg, "--tcg", "leave it out"),
             (self.probe, "--probe", "leave it out"),

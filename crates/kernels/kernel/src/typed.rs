@@ -19,7 +19,7 @@ pub fn source(source: &str) -> String {
 /// A configuration as typed.
 #[must_use]
 pub fn config(config: &str) -> String {
-    if matches!(config, "workloads" | "defconfig" | "box") {
+    if matches!(config, "workloads" | "defconfig" | "test-machine" | "box") {
         return config.into();
     }
     absolute(config)

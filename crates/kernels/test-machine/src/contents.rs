@@ -30,14 +30,14 @@ pub(crate) fn write(
     path: &Path,
 ) -> Result<(), Error> {
     let mut files = Contents::default();
-    let program = read(&first_program(cache, FirstProgram::Box)?)?;
+    let program = read(&first_program(cache, FirstProgram::TestMachine)?)?;
     files.add("init", program.clone());
-    files.add("lab/box", program);
+    files.add("lab/test-machine", program);
     files.add("lab/hostkey", read(&session.file("hostkey"))?);
     files.add("root/.ssh/authorized_keys", read(&session.file("key.pub"))?);
-    files.add("etc/passwd", "root:x:0:0::/root:/lab/box\n");
+    files.add("etc/passwd", "root:x:0:0::/root:/lab/test-machine\n");
     files.add("etc/group", "root:x:0:\n");
-    files.add("etc/shells", "/lab/box\n");
+    files.add("etc/shells", "/lab/test-machine\n");
     files.add("lab/machine", machine(network, limit));
     files.add_program("/usr/sbin/dropbear", "dropbear-bin")?;
     files.add_program("/usr/bin/sha256sum", "coreutils")?;

@@ -116,7 +116,7 @@ pub(crate) fn checks(home: &Home, asked: Option<&str>) -> Vec<Check> {
 
 const EMPTY_IT: &str = "if nothing on it is wanted, empty it by hand (wipefs -a, and dd if=/dev/zero \
                         of its first and last MiB)";
-const ANOTHER: &str = "name another by [box] scratch_disk and --scratch-disk";
+const ANOTHER: &str = "name another by [test_machine] scratch_disk and --scratch-disk";
 
 /// Returns what is on a disk that nothing uses, by its first and last MiB.
 fn held(home: &Home, disk: &str) -> (State, String) {

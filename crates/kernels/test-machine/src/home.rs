@@ -5,7 +5,7 @@
 pub(crate) mod checks;
 
 use crate::ssh::{NoAnswer, Ssh, To};
-use locklab_kernel::settings::BoxSettings;
+use locklab_kernel::settings::TestMachineSettings;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -110,7 +110,7 @@ impl Home {
     ///
     /// # Errors
     /// Why it cannot be told, and which setting tells it.
-    pub(crate) fn network(&self, settings: &BoxSettings) -> Result<Network, String> {
+    pub(crate) fn network(&self, settings: &TestMachineSettings) -> Result<Network, String> {
         let connection: Vec<&str> = self
             .get("connection")
             .map_or_else(Vec::new, |text| text.split(' ').collect());
@@ -126,7 +126,7 @@ impl Home {
         };
         let address: Ipv4Addr = address.parse().map_err(|_| {
             format!(
-                "'{address}' is not an IPv4 address for measured kernels; give [box] ip = \
+                "'{address}' is not an IPv4 address for measured kernels; give [test_machine] ip = \
                  \"192.0.2.7/24\""
             )
         })?;
@@ -139,7 +139,7 @@ impl Home {
             .or(link.map(|route| u32::from(route.mask).count_ones()))
             .filter(|prefix| *prefix <= 32)
             .ok_or_else(|| {
-                format!("no network of {address} is known; give [box] ip with /PREFIX")
+                format!("no network of {address} is known; give [test_machine] ip with /PREFIX")
             })?;
         let interface = link
             .map(|route| route.interface.as_str())
@@ -157,23 +157,22 @@ impl Home {
         let mac = settings.mac.as_deref().or(card(interface)).ok_or_else(|| {
             format!(
                 "{address} is not that of a network card ('{interface}' is a bridge, a bond or \
-                 unknown); give the card's address in [box] mac"
+                 unknown); give the card's address in [test_machine] mac"
             )
         })?;
         let mac = mac.to_lowercase();
         if mac.split(':').count() != 6 || mac.chars().any(|c| c != ':' && !c.is_ascii_hexdigit()) {
             return Err(format!(
-                "[box] mac = \"{mac}\" is no address of a network card"
+                "[test_machine] mac = \"{mac}\" is no address of a network card"
             ));
         }
         let default = routes.iter().find(|route| {
             route.interface == interface && route.mask.is_unspecified() && route.to.is_unspecified()
         });
         let gateway = match &settings.gateway {
-            Some(text) => Some(
-                text.parse()
-                    .map_err(|_| format!("[box] gateway = \"{text}\" is not an IPv4 address"))?,
-            ),
+            Some(text) => Some(text.parse().map_err(|_| {
+                format!("[test_machine] gateway = \"{text}\" is not an IPv4 address")
+            })?),
             None => default.map(|route| route.gateway),
         };
         let of_card = |card: &str| {
@@ -247,17 +246,17 @@ mod tests {
     #[test]
     fn the_network_is_that_of_the_connection_unless_the_file_says_otherwise() {
         let home = Home::read(EXAMPLE);
-        let network = home.network(&BoxSettings::default()).unwrap();
+        let network = home.network(&TestMachineSettings::default()).unwrap();
         assert_eq!(network.mac, "52:54:00:aa:bb:cc");
         assert_eq!(network.address.to_string(), "192.0.2.7");
         assert_eq!((network.prefix, network.port), (24, 2222));
         assert_eq!(network.gateway.unwrap().to_string(), "192.0.2.1");
         assert_eq!(network.drivers, ["igb", "pcieport"]);
-        let other = BoxSettings {
+        let other = TestMachineSettings {
             ip: Some("198.51.100.3/29".into()),
             mac: Some("52:54:00:00:00:01".into()),
             gateway: Some("198.51.100.1".into()),
-            ..BoxSettings::default()
+            ..TestMachineSettings::default()
         };
         let network = home.network(&other).unwrap();
         assert_eq!(
@@ -266,11 +265,11 @@ mod tests {
         );
         // A bridge has the address, and no card of that name.
         let bridge = Home::read(&EXAMPLE.replace("route eno1", "route br0"));
-        let why = bridge.network(&BoxSettings::default()).unwrap_err();
-        assert!(why.contains("[box] mac"), "{why}");
+        let why = bridge.network(&TestMachineSettings::default()).unwrap_err();
+        assert!(why.contains("[test_machine] mac"), "{why}");
         let ipv6 = Home::read(&EXAMPLE.replace("192.0.2.7", "2001:db8::7"));
-        let why = ipv6.network(&BoxSettings::default()).unwrap_err();
-        assert!(why.contains("[box] ip"), "{why}");
+        let why = ipv6.network(&TestMachineSettings::default()).unwrap_err();
+        assert!(why.contains("[test_machine] ip"), "{why}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use locklab_kernel::cache::Cache;
 use locklab_kernel::lock_report;
 use locklab_kernel::making::{Kernel, ReadyVariant};
 use locklab_kernel::outcome::{Measured, parse};
-use locklab_kernel::settings::BoxSettings;
+use locklab_kernel::settings::TestMachineSettings;
 use locklab_kernel::spinlock_matrix;
 use locklab_kernel::workload::{Load, Workload};
 use locklab_lab::experiment::{
@@ -31,10 +31,10 @@ use std::time::Duration;
 const CMDLINE: &str = "panic=5 oops=panic nmi_watchdog=0";
 
 /// Two kernels, in every variant, under every load, on a test machine.
-pub struct Boxes<'a> {
+pub struct RemoteKernels<'a> {
     pub(crate) cache: &'a Cache<'a>,
     pub(crate) machine: Machine<'a>,
-    pub(crate) settings: BoxSettings,
+    pub(crate) settings: TestMachineSettings,
     pub(crate) network: Network,
     pub(crate) limit: Duration,
     /// The kernels and the load of each cell; `None` where its kernels could
@@ -48,7 +48,7 @@ pub struct Boxes<'a> {
     pub(crate) prepared: Experiment,
 }
 
-impl Boxes<'_> {
+impl RemoteKernels<'_> {
     /// Starts one side of a variant.
     pub(crate) fn start(
         &mut self,
@@ -310,7 +310,7 @@ pub(crate) fn metrics(load: &Load, counters: &[String], source: Source) -> Vec<M
     metrics
 }
 
-impl Instrument for Boxes<'_> {
+impl Instrument for RemoteKernels<'_> {
     /// Brings the machine home.
     ///
     /// # Errors

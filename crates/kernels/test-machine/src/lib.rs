@@ -28,5 +28,5 @@ mod ssh;
 mod states;
 mod torture;
 
-pub use instrument::Boxes;
+pub use instrument::RemoteKernels;
 pub use prepare::{doctor, prepare};

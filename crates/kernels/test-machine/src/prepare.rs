@@ -4,7 +4,7 @@
 
 use crate::disk::{self, Disk};
 use crate::home::Home;
-use crate::instrument::{Boxes, counters, metrics, uncounted};
+use crate::instrument::{RemoteKernels, counters, metrics, uncounted};
 use crate::session::Session;
 use crate::ssh::{Ssh, To};
 use crate::states::{LIMIT, Machine, Trouble};
@@ -17,7 +17,7 @@ use locklab_kernel::guest::{FirstProgram, first_program};
 use locklab_kernel::layout::Form;
 use locklab_kernel::making::{Making, ReadyVariant, Setting, with_metrics};
 use locklab_kernel::recipe;
-use locklab_kernel::settings::{BoxSettings, Target};
+use locklab_kernel::settings::{Target, TestMachineSettings};
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, equipped, find_programs};
 use locklab_lab::experiment::{Cell, Experiment, Facts, Labels, Provenance, Source};
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 pub fn doctor(
     cache: &Cache<'_>,
     target: &Target,
-    settings: &BoxSettings,
+    settings: &TestMachineSettings,
 ) -> Result<(String, Vec<Check>), Error> {
     let session = Session::without_keys()?;
     let ssh = Ssh::new(target.destination(), session.path())?;
@@ -56,7 +56,7 @@ pub fn prepare<'a>(
     cache: &'a Cache<'a>,
     plan: &Plan,
     target: &Target,
-) -> Result<(Boxes<'a>, Experiment), Error> {
+) -> Result<(RemoteKernels<'a>, Experiment), Error> {
     let mut plan = plan.clone();
     let settings = plan.experiment.machine.clone();
     let mut caveats = Vec::new();
@@ -79,8 +79,8 @@ pub fn prepare<'a>(
     if let Some(disk) = &disk {
         network.drivers.extend(disk.drivers.iter().cloned());
     }
-    let program = first_program(cache, FirstProgram::Box)?;
-    std::fs::copy(&program, machine.session.file("box"))
+    let program = first_program(cache, FirstProgram::TestMachine)?;
+    std::fs::copy(&program, machine.session.file("test-machine"))
         .map_err(|e| cache.cannot_write(&program, &e))?;
     configure(cache, &mut plan, &machine, target, &network.drivers)?;
     let asked = plan.loads.iter().map(|load| load.workload);
@@ -99,7 +99,7 @@ pub fn prepare<'a>(
     };
     caveats.extend(translated.map(|why| format!("The figures mean nothing: {why}.")));
     machine.listen()?;
-    let mut boxes = Boxes {
+    let mut remote = RemoteKernels {
         cache,
         limit: settings.limit.unwrap_or(LIMIT).duration(),
         machine,
@@ -113,8 +113,8 @@ pub fn prepare<'a>(
         lock_profile: plan.experiment.guests.lock_profile,
         prepared: empty(&plan),
     };
-    let trial = match boxes.cells.iter().flatten().next().cloned() {
-        Some((variant, _)) => boxes.trial(&variant)?,
+    let trial = match remote.cells.iter().flatten().next().cloned() {
+        Some((variant, _)) => remote.trial(&variant)?,
         None => Trial::default(),
     };
     let mut facts = vec![("Test machine".to_owned(), name)];
@@ -122,7 +122,7 @@ pub fn prepare<'a>(
     facts.extend(trial.facts);
     facts.extend(in_qemu);
     if let Some(load) = torture {
-        facts.extend(torture::on_machine(&mut boxes, &load, trial.cpus)?);
+        facts.extend(torture::on_machine(&mut remote, &load, trial.cpus)?);
     }
     let setting = Setting {
         facts,
@@ -137,18 +137,18 @@ pub fn prepare<'a>(
         };
         metrics(&load, &trial.counters, source)
     });
-    for (_, load) in boxes.cells.iter_mut().flatten() {
+    for (_, load) in remote.cells.iter_mut().flatten() {
         load.vcpus = trial.cpus;
     }
-    for (cell, load) in cells.iter_mut().zip(&boxes.cells) {
+    for (cell, load) in cells.iter_mut().zip(&remote.cells) {
         let lengths = load.as_ref().and_then(|(_, load)| load.lengths.as_ref());
         let left_out = lengths.and_then(|lengths| lengths.left_out(trial.cpus));
         cell.facts
             .extend(left_out.map(|text| ("Left out".to_owned(), text)));
     }
-    boxes.prepared = making.experiment(setting, cells);
-    let experiment = boxes.experiment(plan.design.clone());
-    Ok((boxes, experiment))
+    remote.prepared = making.experiment(setting, cells);
+    let experiment = remote.experiment(plan.design.clone());
+    Ok((remote, experiment))
 }
 
 /// The experiment before anything is known about it.
@@ -176,7 +176,10 @@ fn configure(
     drivers: &[String],
 ) -> Result<(), Error> {
     let kernel = &mut plan.experiment.kernel;
-    let ready = matches!(kernel.config.as_deref(), None | Some("workloads" | "box"));
+    let ready = matches!(
+        kernel.config.as_deref(),
+        None | Some("workloads" | "test-machine" | "box")
+    );
     if plan.experiment.has_images() || !ready {
         return Ok(());
     }
@@ -200,7 +203,7 @@ fn configure(
     let path = folder.join("drivers");
     let lines: String = drivers.iter().map(|name| format!("{name}\n")).collect();
     std::fs::write(&path, lines).map_err(|e| cache.cannot_write(&path, &e))?;
-    plan.experiment.kernel.config = Some(format!("box:{}", folder.display()));
+    plan.experiment.kernel.config = Some(format!("test-machine:{}", folder.display()));
     Ok(())
 }
 
@@ -210,14 +213,16 @@ const LSMOD: &str = "echo Module Size Used; cat /proc/modules";
 
 /// Returns what is kept of a machine between sessions.
 fn folder_of(cache: &Cache<'_>, destination: &str) -> Result<PathBuf, Error> {
-    cache.folder(&format!("boxes/{}", key([destination.as_bytes()])))
+    cache.folder(&format!("test-machines/{}", key([destination.as_bytes()])))
 }
 
 /// The time of a boot from home to home, by the last session with a machine.
 #[must_use]
 pub(crate) fn last_cycle(cache: &Cache<'_>, target: &Target) -> Option<Duration> {
     let name = key([target.destination().as_bytes()]);
-    let path = cache.root.join(format!("boxes/{name}/cycle-seconds"));
+    let path = cache
+        .root
+        .join(format!("test-machines/{name}/cycle-seconds"));
     let seconds: f64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
@@ -230,7 +235,7 @@ struct Trial {
     facts: Facts,
 }
 
-impl Boxes<'_> {
+impl RemoteKernels<'_> {
     /// The first boot of a session: of the baseline, as a trial that does not
     /// count. It finds out what is counted there, and that every workload runs.
     fn trial(&mut self, variant: &ReadyVariant) -> Result<Trial, Error> {

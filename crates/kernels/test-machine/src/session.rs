@@ -1,4 +1,4 @@
-//! What belongs to one session with a test machine: a folder of its own, a
+//! Holds what belongs to one session with a test machine: a folder of its own, a
 //! client's and a host's key, and tokens that name one start of one kernel.
 //!
 //! The keys are made anew for each session and lie in the initramfs, so that a
@@ -29,7 +29,7 @@ impl Session {
         find("dropbear", "dropbear-bin")?;
         let parent = cache.folder("sessions")?;
         let folder = tempfile::Builder::new()
-            .prefix("box-")
+            .prefix("test-machine-")
             .tempdir_in(&parent)
             .map_err(|e| cache.cannot_write(&parent, &e))?;
         let session = Self { folder };

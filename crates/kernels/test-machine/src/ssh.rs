@@ -208,7 +208,7 @@ mod tests {
                       all) echo \"$@\" ;;\nesac\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let ssh = Ssh::by(program, "root@box", folder.path());
+        let ssh = Ssh::by(program, "root@testhost", folder.path());
         let never = AtomicBool::new(false);
         let call = |to, command: &str, limit| ssh.call(to, command, None, limit, &never);
         let input = folder.path().join("input");

@@ -1,4 +1,4 @@
-//! Where the machine is, and how it gets from one state to the next: home,
+//! Takes the machine from one state to the next: home,
 //! checked, uploaded, loaded, executed, up, ran, collected, and home again.
 //!
 //! A kernel is *up* when it answers with the session's host key, with a boot id
@@ -17,7 +17,7 @@ use locklab_host::error::Error;
 use locklab_host::interrupt::last_words;
 use locklab_host::process::{Launch, Running};
 use locklab_kernel::cache::Cache;
-use locklab_kernel::settings::{BootFrom, BoxSettings};
+use locklab_kernel::settings::{BootFrom, TestMachineSettings};
 use locklab_lab::settings::Limit;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ pub(crate) struct Up {
 pub(crate) struct Machine<'a> {
     pub(crate) ssh: Ssh,
     pub(crate) session: Session,
-    settings: BoxSettings,
+    settings: TestMachineSettings,
     cache: &'a Cache<'a>,
     place: Place,
     home: Home,
@@ -135,7 +135,7 @@ impl<'a> Machine<'a> {
         cache: &'a Cache<'a>,
         session: Session,
         ssh: Ssh,
-        settings: BoxSettings,
+        settings: TestMachineSettings,
     ) -> Result<Self, Error> {
         let home = Home::ask(&ssh, session.path(), LOOK * 3, cache.interrupt);
         let home = home.map_err(|no| match no {
@@ -193,7 +193,8 @@ impl<'a> Machine<'a> {
         };
         let log = self.session.file("console");
         let running = shell(command, self.session.path()).start(&log);
-        let running = running.map_err(|why| Trouble::Fatal(format!("[box] console: {why}")))?;
+        let running =
+            running.map_err(|why| Trouble::Fatal(format!("[test_machine] console: {why}")))?;
         self.console = Some((running, log.with_extension("out")));
         Ok(())
     }
@@ -254,13 +255,13 @@ impl<'a> Machine<'a> {
         let cmdline = self.session.file("cmdline");
         let line = format!("{} {TOKEN}{token}\n", start.cmdline.trim());
         std::fs::write(&cmdline, line).map_err(|e| NoAnswer::Refused(e.to_string()))?;
-        let program = self.session.file("box");
+        let program = self.session.file("test-machine");
         if to == To::Home {
             let folder = self.folder();
-            let command = format!("umask 077; mkdir -p {folder} && cat >{folder}/box");
+            let command = format!("umask 077; mkdir -p {folder} && cat >{folder}/test-machine");
             self.call(to, &command, Some(&program))?;
-            self.expect_sum(to, "box", &program)?;
-            self.call(to, &format!("chmod 700 {folder}/box"), None)?;
+            self.expect_sum(to, "test-machine", &program)?;
+            self.call(to, &format!("chmod 700 {folder}/test-machine"), None)?;
         }
         for (name, path) in [
             ("image", start.image),
@@ -283,7 +284,7 @@ impl<'a> Machine<'a> {
     /// restart must not start it.
     fn forget(&self) {
         let (never, folder) = (AtomicBool::new(false), self.folder());
-        let command = format!("{folder}/box unload; rm -rf {folder}");
+        let command = format!("{folder}/test-machine unload; rm -rf {folder}");
         let _ = self.ssh.call(To::Home, &command, None, LOOK, &never);
     }
 
@@ -295,7 +296,11 @@ impl<'a> Machine<'a> {
     /// Has the machine's program do something.
     fn command(&self, to: To, command: &str, input: Option<&Path>) -> Result<String, NoAnswer> {
         match to {
-            To::Home => self.call(to, &format!("{}/box {command}", self.folder()), input),
+            To::Home => self.call(
+                to,
+                &format!("{}/test-machine {command}", self.folder()),
+                input,
+            ),
             To::Kernel => self.call(to, command, input),
         }
     }
@@ -322,7 +327,7 @@ impl<'a> Machine<'a> {
             .and_then(|(_, log)| log.metadata().ok());
         self.console_from = heard.map_or(0, |facts| facts.len());
         let command = match to {
-            To::Home => format!("{}/box exec", self.folder()),
+            To::Home => format!("{}/test-machine exec", self.folder()),
             To::Kernel => "exec".to_owned(),
         };
         match self.look(to, &command) {
@@ -509,7 +514,7 @@ pub(crate) fn sum(path: &Path) -> Result<String, String> {
 }
 
 /// Returns whether the machine stays in its kernel between two starts.
-pub(crate) fn stays(settings: &BoxSettings) -> bool {
+pub(crate) fn stays(settings: &TestMachineSettings) -> bool {
     settings.boot == BootFrom::Chain
 }
 

@@ -6,7 +6,7 @@
 //! be timed, and never run before the same sources have passed in QEMU.
 
 use crate::contents;
-use crate::instrument::Boxes;
+use crate::instrument::RemoteKernels;
 use crate::states::Trouble;
 use locklab_host::error::Error;
 use locklab_kernel::making::{Kernel, ReadyVariant};
@@ -50,14 +50,18 @@ pub(crate) fn in_qemu(
 ///
 /// # Errors
 /// If a lock fails, or a kernel; also after Ctrl-C.
-pub(crate) fn on_machine(boxes: &mut Boxes<'_>, load: &Load, cpus: u64) -> Result<Facts, Error> {
+pub(crate) fn on_machine(
+    remote: &mut RemoteKernels<'_>,
+    load: &Load,
+    cpus: u64,
+) -> Result<Facts, Error> {
     let load = Load {
         vcpus: cpus,
         processes: load.processes.max(2 * cpus),
         ..load.clone()
     };
     let mut variants: Vec<ReadyVariant> = Vec::new();
-    for (variant, _) in boxes.cells.iter().flatten() {
+    for (variant, _) in remote.cells.iter().flatten() {
         if variants.iter().all(|other| other.name != variant.name) {
             variants.push(variant.clone());
         }
@@ -67,18 +71,18 @@ pub(crate) fn on_machine(boxes: &mut Boxes<'_>, load: &Load, cpus: u64) -> Resul
             let words = [variant.name.as_str(), side];
             let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
             let name = words.join(", ");
-            boxes.cache.note(&format!(
+            remote.cache.note(&format!(
                 "locktorture of the {name} on {}",
-                boxes.machine.ssh.destination()
+                remote.machine.ssh.destination()
             ));
-            let why = match tortured(boxes, variant, at, &load, number) {
+            let why = match tortured(remote, variant, at, &load, number) {
                 Ok(Ok(())) => continue,
                 Ok(Err(why)) | Err(Trouble::Failed { why, .. }) => why,
                 Err(other) => return Err(other.into()),
             };
             return Err(Error::Failed(format!(
                 "locktorture of the {name} on {}, on {cpus} CPUs: {why}; nothing was measured",
-                boxes.machine.ssh.destination()
+                remote.machine.ssh.destination()
             )));
         }
     }
@@ -93,7 +97,7 @@ pub(crate) fn on_machine(boxes: &mut Boxes<'_>, load: &Load, cpus: u64) -> Resul
 
 /// One kernel: booted, tortured, and left; why its lock failed, if it did.
 fn tortured(
-    boxes: &mut Boxes<'_>,
+    remote: &mut RemoteKernels<'_>,
     variant: &ReadyVariant,
     at: usize,
     load: &Load,
@@ -105,23 +109,23 @@ fn tortured(
     };
     let kernel = Kernel {
         images: vec![build.bzimage.clone()],
-        modules: Some(torture_modules(boxes.cache, build).map_err(fatal)?),
+        modules: Some(torture_modules(remote.cache, build).map_err(fatal)?),
         ..variant.kernels[at].clone()
     };
-    let session = &boxes.machine.session;
+    let session = &remote.machine.session;
     let initramfs = session.file(&format!("initramfs-torture-{number}-{at}"));
     contents::write(
-        boxes.cache,
+        remote.cache,
         session,
-        &boxes.network,
-        boxes.limit,
+        &remote.network,
+        remote.limit,
         &kernel,
         &[load],
         &initramfs,
     )
     .map_err(fatal)?;
-    boxes.start_image(variant, &kernel, &build.bzimage, &initramfs)?;
-    let found = boxes.run_load("torture", load, None)?;
-    boxes.machine.go_home()?;
+    remote.start_image(variant, &kernel, &build.bzimage, &initramfs)?;
+    let found = remote.run_load("torture", load, None)?;
+    remote.machine.go_home()?;
     Ok(found.map(|_| ()))
 }

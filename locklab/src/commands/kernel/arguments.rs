@@ -49,11 +49,11 @@ pub struct KernelsArgs {
 pub struct CompareArgs {
     #[command(flatten)]
     pub(crate) file: FileArgs,
-    /// Run the kernels on a test machine, as ssh:root@box, instead of in QEMU
+    /// Run the kernels on a test machine, as ssh:root@testhost, instead of in QEMU
     #[arg(long, value_name = "ssh:HOST")]
     pub on: Option<Target>,
     /// Serial number of the test machine's disk that fs-mark overwrites, as scratch_disk in
-    /// the file's table "box": what is on that disk is lost
+    /// the file's table "test_machine": what is on that disk is lost
     #[arg(long, value_name = "SERIAL")]
     pub scratch_disk: Option<String>,
     /// Only these of the file's workloads

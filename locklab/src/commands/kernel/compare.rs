@@ -6,7 +6,7 @@ use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe::Experiment;
-use locklab_kernel::settings::{BoxSettings, GuestSettings};
+use locklab_kernel::settings::{GuestSettings, TestMachineSettings};
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, Scope, prepare};
 use locklab_lab::instrument::Instrument;
@@ -72,7 +72,7 @@ pub fn plan(
     let typed = guests.processor.is_some();
     let guests = over(guests, &experiment.guests)?;
     if experiment.machine.on.is_some() {
-        guests.refuse_on_a_box()?;
+        guests.refuse_on_a_test_machine()?;
         // A file may have a processor for the guests that it also runs in.
         if typed {
             return Err(Error::Usage(
@@ -101,7 +101,7 @@ pub fn plan(
 }
 
 /// Gives fs-mark the disk that the file and the command line name.
-fn disk(machine: &BoxSettings, loads: &mut [Load]) -> Result<(), String> {
+fn disk(machine: &TestMachineSettings, loads: &mut [Load]) -> Result<(), String> {
     let is_fs_mark = |load: &Load| load.workload == Workload::FsMark;
     if !loads.iter().any(is_fs_mark) {
         return match &machine.typed_disk {
@@ -131,8 +131,9 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
         let (instrument, experiment): (Box<dyn Instrument + 'a>, _) =
             match &plan.experiment.machine.on {
                 Some(target) => {
-                    let (boxes, experiment) = locklab_test_machine::prepare(cache, &plan, target)?;
-                    (Box::new(boxes), experiment)
+                    let (kernels, experiment) =
+                        locklab_test_machine::prepare(cache, &plan, target)?;
+                    (Box::new(kernels), experiment)
                 }
                 None => {
                     let (kernels, experiment) = prepare(cache, &plan)?;

@@ -1,10 +1,10 @@
-//! Whether kernels can be started from the machine's own system, whether it
+//! Checks whether kernels can be started from the machine's own system, whether it
 //! comes back when one fails, and what can be measured there: one check each,
 //! with its remedy. It must never ask the machine itself.
 
 use super::Home;
 use locklab_doctor::{Check, State};
-use locklab_kernel::settings::BoxSettings;
+use locklab_kernel::settings::TestMachineSettings;
 
 /// The memory that images, the initramfs and the measured kernel's copy of
 /// them take, in KiB; less is refused by kexec with an unclear message.
@@ -33,7 +33,7 @@ pub(crate) fn check(
 impl Home {
     /// Returns why no kernel can be started from here, if so.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.checks(&BoxSettings::default())
+        self.checks(&TestMachineSettings::default())
             .into_iter()
             .find(|check| check.state == State::Missing && check.part == STARTING)
             .map(|check| match check.remedy {
@@ -44,14 +44,14 @@ impl Home {
 
     /// Everything that decides what can be measured on the machine.
     #[must_use]
-    pub fn checks(&self, settings: &BoxSettings) -> Vec<Check> {
+    pub fn checks(&self, settings: &TestMachineSettings) -> Vec<Check> {
         let mut checks = self.starting(settings);
         checks.extend(self.returning(settings));
         checks.extend(self.measuring());
         checks
     }
 
-    fn starting(&self, settings: &BoxSettings) -> Vec<Check> {
+    fn starting(&self, settings: &TestMachineSettings) -> Vec<Check> {
         let mut checks = Vec::new();
         let mut add = |name: &str, state: State, found: String, remedy: &str| {
             checks.push(check(STARTING, name, state, found, remedy));
@@ -163,7 +163,7 @@ impl Home {
         checks
     }
 
-    fn returning(&self, settings: &BoxSettings) -> Vec<Check> {
+    fn returning(&self, settings: &TestMachineSettings) -> Vec<Check> {
         let mut checks = Vec::new();
         let mut add = |name: &str, state: State, found: &str, remedy: &str| {
             checks.push(check(RETURNING, name, state, found.into(), remedy));
@@ -174,7 +174,7 @@ impl Home {
                 "Power cycle",
                 State::Limited,
                 "no command: a kernel that hangs stays until somebody comes",
-                "give [box] power_cycle, such as an ipmitool command",
+                "give [test_machine] power_cycle, such as an ipmitool command",
             ),
         }
         match &settings.console {
@@ -183,7 +183,7 @@ impl Home {
                 "Console",
                 State::Limited,
                 "no command: the last lines of a kernel that dies are not seen",
-                "give [box] console, such as ipmitool sol activate",
+                "give [test_machine] console, such as ipmitool sol activate",
             ),
         }
         let yes = |key: &str| self.get(key).is_some();

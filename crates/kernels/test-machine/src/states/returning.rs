@@ -1,4 +1,4 @@
-//! How the machine comes home: by asking its measured kernel, by its own
+//! Brings the machine home: by asking its measured kernel, by its own
 //! watchdog, or by its power; and what a kernel that failed said last.
 //!
 //! It must never leave the machine elsewhere without saying where it is and how
@@ -205,7 +205,7 @@ impl Machine<'_> {
 }
 
 impl Drop for Machine<'_> {
-    /// Whatever ended the session, the machine is not left in a measured kernel.
+    /// Brings the machine home, whatever ended the session.
     fn drop(&mut self) {
         if let Err(Trouble::Fatal(why)) = self.go_home() {
             self.cache.note(&why);

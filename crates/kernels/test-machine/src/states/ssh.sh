@@ -25,14 +25,14 @@ boot_id=$place-$(cat $state/count)
 case "$to $last" in
 'home exec sh -s') sed "s/home-1/$boot_id/" $state/probe ;;
 'home cat /proc/sys/kernel/random/boot_id') echo $boot_id ;;
-'home umask'*) cat >$state/box ;;
+'home umask'*) cat >$state/test-machine ;;
 'home sha256sum '*) sha256sum <$state/${last##*/} ;;
 'home chmod '*) ;;
-*'/box put '* | 'kernel put '*) cat >$state/${last##* } ;;
-'home '*'/box load' | 'kernel load')
+*'/test-machine put '* | 'kernel put '*) cat >$state/${last##* } ;;
+'home '*'/test-machine load' | 'kernel load')
 	[ ! -e $state/refuse ] || { cat $state/refuse >&2; exit 1; } ;;
-*'/box unload; rm '*) ;;
-'home '*'/box exec' | 'kernel exec')
+*'/test-machine unload; rm '*) ;;
+'home '*'/test-machine exec' | 'kernel exec')
 	case $(cat $state/next) in
 	up) arrive kernel ;;
 	panic) arrive home ;;

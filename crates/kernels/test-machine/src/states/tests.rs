@@ -60,10 +60,10 @@ impl Stage {
         }
     }
 
-    fn machine<'a>(&self, cache: &'a Cache<'a>, settings: BoxSettings) -> Machine<'a> {
+    fn machine<'a>(&self, cache: &'a Cache<'a>, settings: TestMachineSettings) -> Machine<'a> {
         let session = Session::without_keys().unwrap();
-        std::fs::write(session.file("box"), "a program").unwrap();
-        let ssh = Ssh::by(self.path("ssh"), "root@box", session.path());
+        std::fs::write(session.file("test-machine"), "a program").unwrap();
+        let ssh = Ssh::by(self.path("ssh"), "root@testhost", session.path());
         let mut machine = Machine::at_home(cache, session, ssh, settings).unwrap();
         machine.pause = Duration::from_millis(1);
         machine
@@ -90,10 +90,10 @@ impl Stage {
 }
 
 /// Long enough for a script on any machine, or short where it must run out.
-fn limited(seconds: f64) -> BoxSettings {
-    BoxSettings {
+fn limited(seconds: f64) -> TestMachineSettings {
+    TestMachineSettings {
         limit: Some(Limit::try_from(seconds).unwrap()),
-        ..BoxSettings::default()
+        ..TestMachineSettings::default()
     }
 }
 
@@ -134,7 +134,7 @@ fn a_kernel_is_started_proved_and_measured_and_the_machine_is_home_again() {
         machine.go_home().unwrap();
         assert_eq!(stage.get("place"), "home");
     }
-    assert_eq!(stage.get("box"), "a program");
+    assert_eq!(stage.get("test-machine"), "a program");
     // Nothing is asked between the start of a run and its end.
     let log = stage.get("log");
     let lines: Vec<&str> = log.lines().collect();
@@ -177,9 +177,9 @@ fn a_kernel_that_is_refused_leaves_the_machine_untouched_and_says_why() {
     assert!(
         stage
             .get("log")
-            .contains("box unload; rm -rf /dev/shm/locklab")
+            .contains("test-machine unload; rm -rf /dev/shm/locklab")
     );
-    assert!(!stage.get("log").contains("box exec"));
+    assert!(!stage.get("log").contains("test-machine exec"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_kernel_that_hangs_is_ended_by_a_power_cycle() {
     let stage = Stage::new();
     stage.set("next", "hang");
     let cache = stage.cache();
-    let settings = BoxSettings {
+    let settings = TestMachineSettings {
         power_cycle: Some(stage.power_cycle()),
         console: Some("echo 'last words'; exec sleep 1000".into()),
         ..limited(LONG)
@@ -242,7 +242,7 @@ fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
     let stage = Stage::new();
     stage.set("next", "hang");
     let cache = stage.cache();
-    let settings = BoxSettings {
+    let settings = TestMachineSettings {
         power_cycle: Some("echo 'no such outlet' >&2; exit 3".into()),
         ..limited(LONG)
     };
@@ -373,19 +373,22 @@ fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
     stage.set("place", "gone");
     let cache = stage.cache();
     let session = Session::without_keys().unwrap();
-    let ssh = Ssh::by(stage.path("ssh"), "root@box", session.path());
+    let ssh = Ssh::by(stage.path("ssh"), "root@testhost", session.path());
     let found = Machine::at_home(&cache, session, ssh, limited(LONG));
     let why = found.err().unwrap().to_string();
-    assert!(why.contains("ssh root@box by hand"), "{why}");
+    assert!(why.contains("ssh root@testhost by hand"), "{why}");
     // Nothing is claimed of a machine that has not answered yet.
     stage.interrupt.store(true, Ordering::Relaxed);
     let (session, ssh) = (
         Session::without_keys().unwrap(),
-        Ssh::by(stage.path("ssh"), "root@box", stage.path("").as_path()),
+        Ssh::by(stage.path("ssh"), "root@testhost", stage.path("").as_path()),
     );
     let found = Machine::at_home(&cache, session, ssh, limited(LONG));
     let why = found.err().unwrap().to_string();
-    assert!(why.contains("nothing was started on root@box"), "{why}");
+    assert!(
+        why.contains("nothing was started on root@testhost"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -22,9 +22,9 @@ pub(super) struct Ready {
     pub(super) release: String,
 }
 
-/// The two kernels in `target/box-kernels`, the older first.
+/// The two kernels in `target/test-machine-kernels`, the older first.
 fn kernels() -> Option<[Ready; 2]> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/box-kernels");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-machine-kernels");
     let root = root.canonicalize().ok()?;
     let mut found: Vec<Ready> = std::fs::read_dir(&root)
         .ok()?
@@ -72,9 +72,9 @@ impl StandIn {
         configuration: impl FnOnce(&[Ready; 2], &Path) -> Option<PathBuf>,
     ) -> Self {
         let began = Instant::now();
-        let kernels =
-            kernels().expect("two kernels in target/box-kernels (cargo xtask test --box)");
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("box-{name}"));
+        let kernels = kernels()
+            .expect("two kernels in target/test-machine-kernels (cargo xtask test --test-machine)");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("test-machine-{name}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("bin")).unwrap();
         let run = |command: &mut Command| {
@@ -82,7 +82,8 @@ impl StandIn {
             assert!(output.status.success(), "{output:?}");
         };
         run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "user"]));
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/box/disk.sh");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/test_machine_stand_in/disk.sh");
         let [_, home] = &kernels;
         let config = configuration(&kernels, &folder).unwrap_or_default();
         run(Command::new("sh")
@@ -186,7 +187,7 @@ impl StandIn {
             "kind = \"kernel\"\nname = \"two-ready-kernels\"\n[kernel]\ncmdline = \"no_timer_check\"\n[baseline]\n{}[experiment]\n{}cmdline = \"{more}\"\n\
              [[workload]]\nname = \"fstat\"\noperations = 1000\nprocesses = 2\n\
              [[workload]]\nname = \"context-switch\"\noperations = {operations}\n\
-             [box]\non = \"ssh:stand-in\"\nlimit = {limit}\n\
+             [test_machine]\non = \"ssh:stand-in\"\nlimit = {limit}\n\
              console = \"exec tail -n 0 -F {at}/serial\"\n\
              power_cycle = \"touch {at}/cycle; while [ -e {at}/cycle ]; do sleep 1; done\"\n",
             side(old),
@@ -202,10 +203,10 @@ impl StandIn {
         let text = std::fs::read_to_string(&path).unwrap();
         let (name, rest) = text.split_once("[kernel]").unwrap();
         let (sides, _) = rest.split_once("[[workload]]").unwrap();
-        let (_, machine) = rest.split_once("[box]\n").unwrap();
+        let (_, machine) = rest.split_once("[test_machine]\n").unwrap();
         let text = format!(
             "{name}lock_profile = true\n[kernel]{sides}[[workload]]\nname = \"fs-mark\"\n\
-             operations = 20\n[box]\nscratch_disk = \"{serial}\"\n{machine}"
+             operations = 20\n[test_machine]\nscratch_disk = \"{serial}\"\n{machine}"
         );
         std::fs::write(path, text).unwrap();
     }

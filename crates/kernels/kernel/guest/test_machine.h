@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What the parts of box.c share: the first program of a measured kernel on a
+ * What the parts of test_machine.c share: the first program of a measured kernel on a
  * test machine, and the commands that it and the machine's own system answer.
  */
-#ifndef LOCKLAB_BOX_H
-#define LOCKLAB_BOX_H
+#ifndef LOCKLAB_TEST_MACHINE_H
+#define LOCKLAB_TEST_MACHINE_H
 
 /* Where files of a session are kept in a measured kernel. At home it is the
  * folder in which this program lies. Both are in memory. */

@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "box.h"
+#include "test_machine.h"
 #include "workloads.h"
 
 static char mac[32], address[32], gateway[32], port[16] = "22";

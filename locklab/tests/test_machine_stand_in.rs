@@ -1,6 +1,6 @@
 //! Kernels on a test machine, with a stand-in for it: a guest of QEMU that boots
 //! a system of its own from a disk, and nothing but ssh leads to it. Run by
-//! `cargo xtask test --box`, which installs what it needs. Figures mean nothing
+//! `cargo xtask test --test-machine`, which installs what it needs. Figures mean nothing
 //! here, and the report must say so.
 //!
 //! Both kernels are ready ones of Debian, of different versions: a sample says
@@ -25,7 +25,7 @@ fn ended(child: Child) -> (Output, String) {
 }
 
 #[test]
-#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --test-machine"]
 fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
     let mut stand_in = StandIn::new("pairs");
     // Long enough in the translator for its connection to be broken.
@@ -86,7 +86,7 @@ fn three_pairs_with_a_broken_connection_and_a_hang_lose_nothing_else() {
 }
 
 #[test]
-#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --test-machine"]
 fn a_kernel_that_panics_costs_its_sample_and_shows_its_last_lines() {
     let stand_in = StandIn::new("panic");
     // There is no such first program.
@@ -109,7 +109,7 @@ fn a_kernel_that_panics_costs_its_sample_and_shows_its_last_lines() {
 }
 
 #[test]
-#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --test-machine"]
 fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
     let stand_in = StandIn::new("disk");
     let [(_, scratch), (_, precious)] = DISKS;
@@ -153,18 +153,18 @@ fn fs_mark_overwrites_the_disk_that_both_named_and_locks_are_profiled() {
 
 /// The first time it builds two kernels, the machine's own of some 1,400 files and the
 /// ready one, in which locks are tortured before, and keeps them in
-/// target/tmp/box-builds, or where LOCKLAB_BOX_CACHE says. The stand-in then says that
-/// it has a configuration of a machine like it; LOCKLAB_BOX_CONFIG may name another
+/// target/tmp/test-machine-builds, or where LOCKLAB_TEST_MACHINE_CACHE says. The stand-in then says that
+/// it has a configuration of a machine like it; LOCKLAB_TEST_MACHINE_CONFIG may name another
 /// whole one, of the source that the test takes.
 #[test]
-#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --test-machine"]
 fn the_machine_s_own_configuration_is_built_and_booted() {
     let stand_in = StandIn::of_configuration("config", |kernels, folder| {
-        let given = std::env::var_os("LOCKLAB_BOX_CONFIG").map(PathBuf::from);
+        let given = std::env::var_os("LOCKLAB_TEST_MACHINE_CONFIG").map(PathBuf::from);
         Some(given.unwrap_or_else(|| configuration::write(&kernels[0].config, folder)))
     });
-    let cache = std::env::var("LOCKLAB_BOX_CACHE")
-        .unwrap_or_else(|_| format!("{}/box-builds", env!("CARGO_TARGET_TMPDIR")));
+    let cache = std::env::var("LOCKLAB_TEST_MACHINE_CACHE")
+        .unwrap_or_else(|_| format!("{}/test-machine-builds", env!("CARGO_TARGET_TMPDIR")));
     stand_in.file(500, "", PATIENT);
     let path = stand_in.path("experiment.toml");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -174,7 +174,7 @@ fn the_machine_s_own_configuration_is_built_and_booted() {
     let source = format!("{}.{}", release[0], release[1]);
     let text = format!(
         "kind = \"kernel\"\nname = \"own-configuration\"\nlock_profile = true\n[kernel]\n\
-         source = \"debian:{source}\"\nconfig = \"box\"\ncmdline = \"no_timer_check\"\n\
+         source = \"debian:{source}\"\nconfig = \"test-machine\"\ncmdline = \"no_timer_check\"\n\
          [experiment]\ncmdline = \"quiet\"\n[[workload]]\nname = \"locktorture\"\n\
          operations = 2\n[[workload]]{rest}"
     );
@@ -201,7 +201,7 @@ fn the_machine_s_own_configuration_is_built_and_booted() {
 }
 
 #[test]
-#[ignore = "boots a test machine's stand-in: cargo xtask test --box"]
+#[ignore = "boots a test machine's stand-in: cargo xtask test --test-machine"]
 fn ctrl_c_brings_it_home_and_resume_goes_on() {
     let stand_in = StandIn::new("interrupt");
     stand_in.file(500, "", PATIENT);

@@ -1,5 +1,5 @@
 //! `locklab kernel compare --on ssh:HOST` as far as it goes without a machine:
-//! what it would do, and what it refuses. `box_stand_in` has the rest.
+//! what it would do, and what it refuses. `test_machine_stand_in` has the rest.
 
 use crate::common::golden::golden;
 use std::path::Path;
@@ -35,16 +35,16 @@ fn a_dry_run_on_a_test_machine_says_time_steps_and_what_it_leaves_untouched() {
         "compare",
         &file,
         "--on",
-        "ssh:root@box",
+        "ssh:root@testhost",
         "--dry-run",
     ];
     let (code, text, error) = locklab(&arguments);
     assert_eq!(code, Some(0), "{error}");
-    golden("box_dry_run.txt", &text);
+    golden("test_machine_dry_run.txt", &text);
     let (code, text, error) = locklab(&[&arguments[..], &["--json"]].concat());
     assert_eq!(code, Some(0), "{error}");
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(document["on"], "ssh:root@box");
+    assert_eq!(document["on"], "ssh:root@testhost");
     assert_eq!(document["seconds"], serde_json::Value::Null);
 }
 
@@ -55,13 +55,13 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
     let dry_run = |in_file: &str, workload: &str, arguments: &[&str]| {
         let text = format!(
             "kind = 'kernel'\nname = 'disk'\n[experiment]\nnoinline = ['schedule']\n\
-             [[workload]]\nname = '{workload}'\n[box]\nlimit = 60\n{in_file}"
+             [[workload]]\nname = '{workload}'\n[test_machine]\nlimit = 60\n{in_file}"
         );
         std::fs::write(&file, text).unwrap();
         let all = ["kernel", "compare", file.to_str().unwrap(), "--dry-run"];
         locklab(&[&all[..], arguments].concat())
     };
-    let on = ["--on", "ssh:root@box"];
+    let on = ["--on", "ssh:root@testhost"];
     let named = "scratch_disk = 'S3EW'\n";
     for (in_file, workload, arguments, needle) in [
         (
@@ -114,13 +114,16 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
 fn what_makes_no_sense_on_a_test_machine_is_said() {
     let file = experiment("inline-unlock.toml");
     for (arguments, needle) in [
-        (&["--on", "root@box"][..], "write ssh:root@box"),
+        (&["--on", "root@testhost"][..], "write ssh:root@testhost"),
         (&["--on", "ssh:-oProxyCommand=x"], "not a test machine"),
-        (&["--on", "ssh:root@box", "--vcpus", "4"], "[box] cpus"),
-        (&["--on", "ssh:root@box", "--tcg"], "leave it out"),
         (
-            &["--on", "ssh:root@box", "--boot-limit", "9"],
-            "[box] limit",
+            &["--on", "ssh:root@testhost", "--vcpus", "4"],
+            "[test_machine] cpus",
+        ),
+        (&["--on", "ssh:root@testhost", "--tcg"], "leave it out"),
+        (
+            &["--on", "ssh:root@testhost", "--boot-limit", "9"],
+            "[test_machine] limit",
         ),
     ] {
         let all = [&["kernel", "compare", &file, "--dry-run"], arguments].concat();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The program of a test machine. In a measured kernel it is the first program
- * (box_first.c) and the shell of its only user, so that ssh gives it one
+ * (test_machine_first.c) and the shell of its only user, so that ssh gives it one
  * command; the machine's own system runs it from a folder in memory, to load
  * and start a kernel.
  *
@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "box.h"
+#include "test_machine.h"
 #include "workloads.h"
 
 /* The results of the run in this process, before and after its end. */
