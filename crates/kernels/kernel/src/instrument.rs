@@ -13,6 +13,7 @@ use crate::lock_report;
 use crate::making::ReadyVariant;
 use crate::metrics::{Figured, source, values};
 use crate::outcome::Outcome;
+use crate::ready::ReadyCells;
 use crate::workload::Load;
 use locklab_document::number::count;
 use locklab_host::error::Error;
@@ -33,9 +34,8 @@ pub struct Kernels<'a> {
     pub(crate) limit: Duration,
     /// Seed of the first link order.
     pub(crate) seed: u64,
-    /// The kernels and the load of each cell; `None` where its kernels could
-    /// not be made.
-    pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
+    /// The kernels and the load of each cell.
+    pub(crate) cells: ReadyCells,
     /// Says whether the first run has been repeated.
     pub(crate) checked: bool,
     /// Says whether locks are profiled beside each run.
@@ -57,7 +57,7 @@ impl Kernels<'_> {
     /// Returns the same kernels with one layout, whose pair has the number 0.
     #[must_use]
     pub fn only(mut self, layout: u32) -> Self {
-        for (variant, _) in self.cells.iter_mut().flatten() {
+        for (variant, _) in self.cells.iter_mut() {
             for kernel in &mut variant.kernels {
                 let image = kernel.images.get(layout as usize).cloned();
                 kernel.images = image.into_iter().collect();
@@ -68,7 +68,7 @@ impl Kernels<'_> {
     }
 
     fn ready(&self, turn: &Turn) -> Result<&(ReadyVariant, Load), Stopped> {
-        let ready = self.cells.get(turn.cell).and_then(Option::as_ref);
+        let ready = self.cells.get(turn.cell);
         ready.ok_or_else(|| Stopped::Cell("its kernels could not be made".into()))
     }
 
@@ -160,7 +160,7 @@ fn sample(outcome: &Outcome, figured: Figured, seed: u64) -> Sample {
 }
 
 impl Instrument for Kernels<'_> {
-    /// Of the design for which the kernels were linked.
+    /// Returns the experiment of the design for which the kernels were linked.
     fn experiment(&self, design: Design) -> Experiment {
         Experiment {
             design,
@@ -169,16 +169,7 @@ impl Instrument for Kernels<'_> {
     }
 
     fn fingerprint(&self) -> Value {
-        let cells: Vec<Value> = self
-            .cells
-            .iter()
-            .flatten()
-            .map(|(variant, load)| {
-                let images = variant.kernels.each_ref().map(|kernel| &kernel.images);
-                let cmdlines = variant.kernels.each_ref().map(|kernel| &kernel.cmdline);
-                json!([variant.name, load, images, cmdlines])
-            })
-            .collect();
+        let cells = self.cells.fingerprint(|path| json!(path));
         let mut all = vec![
             json!(cells),
             json!(self.accelerator),
@@ -247,7 +238,6 @@ impl Instrument for Kernels<'_> {
         let found = self
             .cells
             .iter()
-            .flatten()
             .find(|(variant, load)| crate::workload::cell_key(load, &variant.name) == cell.key);
         let Some((variant, load)) = found else { return };
         let run = GuestRun {

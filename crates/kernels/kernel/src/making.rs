@@ -8,6 +8,7 @@ use crate::build::{Build, build};
 use crate::cache::Cache;
 use crate::layout::{self, Form};
 use crate::plan::Plan;
+use crate::ready::ReadyCells;
 use crate::recipe::{Experiment, Variant};
 use crate::source::{Tree, tree};
 use crate::spec::{Spec, VariantSizes, sizes};
@@ -322,13 +323,14 @@ pub struct Setting {
     pub clock_unit: &'static str,
 }
 
-/// The cells with their metrics, and what each of them runs.
+/// Returns the cells with their metrics, and what each of them runs.
 #[must_use]
 pub fn with_metrics(
     made: Vec<Made<'_>>,
     metrics: impl Fn(&Load) -> Vec<Metric>,
-) -> (Vec<Cell>, Vec<Option<(ReadyVariant, Load)>>) {
-    made.into_iter()
+) -> (Vec<Cell>, ReadyCells) {
+    let (cells, ready): (Vec<Cell>, Vec<_>) = made
+        .into_iter()
         .map(|(cell, load, ready)| {
             let cell = Cell {
                 metrics: metrics(load),
@@ -336,5 +338,6 @@ pub fn with_metrics(
             };
             (cell, ready.map(|ready| (ready, load.clone())))
         })
-        .unzip()
+        .unzip();
+    (cells, ready.into_iter().collect())
 }

@@ -9,6 +9,7 @@
 //! what was meant. The check must never pass on a lock that nothing waited by.
 
 use crate::boot::Qemu;
+use crate::build::Build;
 use crate::cache::Cache;
 use crate::guests::{GuestRun, Guests};
 use crate::kvm::choose;
@@ -22,6 +23,7 @@ use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_lab::experiment::Facts;
+use std::path::Path;
 
 /// CPUs of the guest. Of two, one holds the lock and the other waits at its pending
 /// bit; only with more does anybody wait in the queue.
@@ -49,18 +51,11 @@ pub(crate) fn torture(
     load: &Load,
     seed: u64,
 ) -> Result<(), Error> {
-    let load = tortured(load);
+    let load = torture_on(load, CPUS);
     for (at, kernel) in ready.kernels.iter().enumerate() {
-        let plain = Kernel {
-            images: match &ready.builds {
-                Some(builds) => vec![builds[at].vmlinux.clone()],
-                None => kernel.images.clone(),
-            },
-            modules: match &ready.builds {
-                Some(builds) => Some(torture_modules(guests.cache, &builds[at])?),
-                None => kernel.modules.clone(),
-            },
-            ..kernel.clone()
+        let plain = match &ready.builds {
+            Some(builds) => as_built(guests.cache, kernel, &builds[at], &builds[at].vmlinux)?,
+            None => kernel.clone(),
         };
         for (run, place) in runs(&plain, &load, seed) {
             let found = guests.run(&run)?.map_err(|invalid| invalid.to_string());
@@ -76,13 +71,32 @@ pub(crate) fn torture(
     Ok(())
 }
 
-/// The load on as many CPUs as a check takes, with two threads for each.
-fn tortured(load: &Load) -> Load {
+/// Returns the load on so many CPUs, with two threads or more for each.
+#[must_use]
+pub fn torture_on(load: &Load, cpus: u64) -> Load {
     Load {
-        vcpus: CPUS,
-        processes: load.processes.max(2 * CPUS),
+        vcpus: cpus,
+        processes: load.processes.max(2 * cpus),
         ..load.clone()
     }
+}
+
+/// Returns a kernel in the order of its build, as `image`, with the modules of the check:
+/// one in another link order does not load them.
+///
+/// # Errors
+/// If the modules cannot be made; also after Ctrl-C.
+pub fn as_built(
+    cache: &Cache<'_>,
+    kernel: &Kernel,
+    build: &Build,
+    image: &Path,
+) -> Result<Kernel, Error> {
+    Ok(Kernel {
+        images: vec![image.to_owned()],
+        modules: Some(torture_modules(cache, build)?),
+        ..kernel.clone()
+    })
 }
 
 /// The runs of a kernel, each with the name of its place.
@@ -217,7 +231,6 @@ mod tests {
     use super::*;
     use crate::boot::Accelerator;
     use crate::cache::{Cache, Tool};
-    use std::path::Path;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
 
@@ -245,7 +258,7 @@ mod tests {
             source: None,
             cmdline: String::new(),
         };
-        let load = tortured(&Load::new(Workload::Locktorture));
+        let load = torture_on(&Load::new(Workload::Locktorture), CPUS);
         for accelerator in [Accelerator::Tcg, Accelerator::Kvm] {
             let guests = Guests {
                 cache: &cache,

@@ -30,7 +30,7 @@ const KBUILD: &str = "ccflags-y := -I$(srctree)/kernel\n\
 /// # Errors
 /// If the kernel takes no modules, a source of them cannot be read, or they do not
 /// compile; also after Ctrl-C.
-pub fn torture_modules(cache: &Cache<'_>, build: &Build) -> Result<PathBuf, Error> {
+pub(crate) fn torture_modules(cache: &Cache<'_>, build: &Build) -> Result<PathBuf, Error> {
     let are_in = |folder: &PathBuf| MODULES.iter().all(|[name, _]| folder.join(name).is_file());
     if are_in(&build.objects) {
         return Ok(build.objects.clone());

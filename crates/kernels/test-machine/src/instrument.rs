@@ -11,6 +11,7 @@ use crate::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
 use locklab_document::Document;
 use locklab_host::error::Error;
 use locklab_judge::Side;
+use locklab_kernel::ReadyCells;
 use locklab_kernel::cache::Cache;
 use locklab_kernel::lock_report;
 use locklab_kernel::making::{Kernel, ReadyVariant};
@@ -37,9 +38,8 @@ pub struct RemoteKernels<'a> {
     pub(crate) settings: TestMachineSettings,
     pub(crate) network: Network,
     pub(crate) limit: Duration,
-    /// The kernels and the load of each cell; `None` where its kernels could
-    /// not be made.
-    pub(crate) cells: Vec<Option<(ReadyVariant, Load)>>,
+    /// The kernels and the load of each cell.
+    pub(crate) cells: ReadyCells,
     /// Holds what a boot takes, from home to home, by the trial.
     pub(crate) cycle: Option<Duration>,
     /// Says whether each load is run once more to profile the kernel's locks.
@@ -112,19 +112,13 @@ impl RemoteKernels<'_> {
     }
 
     fn loads(&self, variant: &ReadyVariant) -> Vec<Load> {
-        let cells = self.cells.iter().flatten();
-        cells
-            .filter(|(other, _)| other.name == variant.name)
-            .map(|(_, load)| load.clone())
-            .collect()
+        self.cells.loads(&variant.name).cloned().collect()
     }
 
     /// The initramfs of a side, made once in a session.
     fn initramfs(&self, variant: &ReadyVariant, side: Side) -> Result<PathBuf, Error> {
-        let at = self.cells.iter().position(|cell| {
-            cell.as_ref()
-                .is_some_and(|(other, _)| other.name == variant.name)
-        });
+        let mut variants = self.cells.variants().into_iter();
+        let at = variants.position(|other| other.name == variant.name);
         let name = format!("initramfs-{}-{side:?}", at.unwrap_or(0));
         let path = self.machine.session.file(&name);
         if !path.is_file() {
@@ -187,7 +181,7 @@ impl RemoteKernels<'_> {
         // The same mode for both sides of a pair.
         let mode = if pair % 2 == 0 { "kernel" } else { "user" };
         for turn in turns {
-            let Some(Some((_, load))) = self.cells.get(turn.cell).cloned() else {
+            let Some((_, load)) = self.cells.get(turn.cell).cloned() else {
                 continue;
             };
             let result = self.run_load(&turn.cell.to_string(), &load, Some(mode))?;
@@ -319,7 +313,7 @@ impl Instrument for RemoteKernels<'_> {
         self.machine.go_home().map_err(failed).map(|()| None)
     }
 
-    /// Of the design for which the kernels were linked.
+    /// Returns the experiment of the design for which the kernels were linked.
     fn experiment(&self, design: Design) -> Experiment {
         Experiment {
             design,
@@ -328,21 +322,8 @@ impl Instrument for RemoteKernels<'_> {
     }
 
     fn fingerprint(&self) -> Value {
-        let cells: Vec<Value> = self
-            .cells
-            .iter()
-            .flatten()
-            .map(|(variant, load)| {
-                let sums = variant.kernels.each_ref().map(|kernel| {
-                    let images = kernel.images.iter();
-                    images
-                        .map(|image| sum(image).unwrap_or_default())
-                        .collect::<Vec<_>>()
-                });
-                let cmdlines = variant.kernels.each_ref().map(|kernel| &kernel.cmdline);
-                json!([variant.name, load, sums, cmdlines])
-            })
-            .collect();
+        let sums = |image: &Path| json!(sum(image).unwrap_or_default());
+        let cells = self.cells.fingerprint(sums);
         let home = self.machine.home();
         let mut all = vec![
             json!(cells),
@@ -388,18 +369,16 @@ impl Instrument for RemoteKernels<'_> {
         side: Side,
         keep: &mut dyn FnMut(usize, Sample),
     ) -> Result<(), Stopped> {
+        // In the order of the turns, which is drawn anew for each pair.
         let mut variants: Vec<ReadyVariant> = Vec::new();
-        for turn in turns {
-            match self.cells.get(turn.cell).and_then(Option::as_ref) {
-                Some((variant, _)) if variants.iter().all(|v| v.name != variant.name) => {
-                    variants.push(variant.clone());
-                }
-                _ => {}
+        for (variant, _) in turns.iter().filter_map(|turn| self.cells.get(turn.cell)) {
+            if variants.iter().all(|other| other.name != variant.name) {
+                variants.push(variant.clone());
             }
         }
         for variant in variants {
             let of_variant = |turn: &&Turn| {
-                let cell = self.cells.get(turn.cell).and_then(Option::as_ref);
+                let cell = self.cells.get(turn.cell);
                 cell.is_some_and(|(other, _)| other.name == variant.name)
             };
             let turns: Vec<Turn> = turns.iter().filter(of_variant).copied().collect();

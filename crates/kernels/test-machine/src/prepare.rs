@@ -113,7 +113,8 @@ pub fn prepare<'a>(
         lock_profile: plan.experiment.guests.lock_profile,
         prepared: empty(&plan),
     };
-    let trial = match remote.cells.iter().flatten().next().cloned() {
+    let first = remote.cells.iter().next().cloned();
+    let trial = match first {
         Some((variant, _)) => remote.trial(&variant)?,
         None => Trial::default(),
     };
@@ -137,11 +138,12 @@ pub fn prepare<'a>(
         };
         metrics(&load, &trial.counters, source)
     });
-    for (_, load) in remote.cells.iter_mut().flatten() {
+    for (_, load) in remote.cells.iter_mut() {
         load.vcpus = trial.cpus;
     }
-    for (cell, load) in cells.iter_mut().zip(&remote.cells) {
-        let lengths = load.as_ref().and_then(|(_, load)| load.lengths.as_ref());
+    for (number, cell) in cells.iter_mut().enumerate() {
+        let ready = remote.cells.get(number);
+        let lengths = ready.and_then(|(_, load)| load.lengths.as_ref());
         let left_out = lengths.and_then(|lengths| lengths.left_out(trial.cpus));
         cell.facts
             .extend(left_out.map(|text| ("Left out".to_owned(), text)));
@@ -208,7 +210,7 @@ fn configure(
 }
 
 const CONFIG: &str = "cat /boot/config-$(uname -r) 2>/dev/null || zcat /proc/config.gz";
-/// As lsmod prints it: make reads the first word of each line but the first.
+/// Prints the modules as lsmod does: make reads the first word of each line but the first.
 const LSMOD: &str = "echo Module Size Used; cat /proc/modules";
 
 /// Returns what is kept of a machine between sessions.
@@ -272,13 +274,7 @@ impl RemoteKernels<'_> {
                 .extend(counters(&found).map(|(name, _)| name.to_owned()));
             missing.extend(uncounted(&found));
         }
-        let loads: Vec<Load> = self
-            .cells
-            .iter()
-            .flatten()
-            .filter(|(other, _)| other.name == variant.name)
-            .map(|(_, load)| load.clone())
-            .collect();
+        let loads: Vec<Load> = self.cells.loads(&variant.name).cloned().collect();
         for load in loads {
             let load = Load {
                 vcpus: trial.cpus,

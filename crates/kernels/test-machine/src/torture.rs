@@ -9,9 +9,9 @@ use crate::contents;
 use crate::instrument::RemoteKernels;
 use crate::states::Trouble;
 use locklab_host::error::Error;
-use locklab_kernel::making::{Kernel, ReadyVariant};
+use locklab_kernel::making::ReadyVariant;
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{Plan, torture_in_qemu, torture_load, torture_modules};
+use locklab_kernel::{Plan, as_built, torture_in_qemu, torture_load, torture_on};
 use locklab_lab::experiment::Facts;
 
 /// Holds what is said where kernels exist already.
@@ -55,17 +55,9 @@ pub(crate) fn on_machine(
     load: &Load,
     cpus: u64,
 ) -> Result<Facts, Error> {
-    let load = Load {
-        vcpus: cpus,
-        processes: load.processes.max(2 * cpus),
-        ..load.clone()
-    };
-    let mut variants: Vec<ReadyVariant> = Vec::new();
-    for (variant, _) in remote.cells.iter().flatten() {
-        if variants.iter().all(|other| other.name != variant.name) {
-            variants.push(variant.clone());
-        }
-    }
+    let load = torture_on(load, cpus);
+    let variants = remote.cells.variants().into_iter();
+    let variants: Vec<ReadyVariant> = variants.cloned().collect();
     for (number, variant) in variants.iter().enumerate() {
         for (at, side) in ["baseline", "experiment"].into_iter().enumerate() {
             let words = [variant.name.as_str(), side];
@@ -107,11 +99,8 @@ fn tortured(
     let Some(build) = variant.builds.as_ref().map(|builds| &builds[at]) else {
         return Err(Trouble::Fatal(NOT_OF_IMAGES.into()));
     };
-    let kernel = Kernel {
-        images: vec![build.bzimage.clone()],
-        modules: Some(torture_modules(remote.cache, build).map_err(fatal)?),
-        ..variant.kernels[at].clone()
-    };
+    let kernel = as_built(remote.cache, &variant.kernels[at], build, &build.bzimage);
+    let kernel = kernel.map_err(fatal)?;
     let session = &remote.machine.session;
     let initramfs = session.file(&format!("initramfs-torture-{number}-{at}"));
     contents::write(
