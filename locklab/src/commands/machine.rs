@@ -10,6 +10,7 @@ use locklab_lab::settings::SEED;
 use locklab_modelled::machines;
 use locklab_native::Native;
 use locklab_native::{fit, scheduling};
+use locklab_published::microbenchmarks;
 use locklab_sim::Machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
         }
         MachineCommand::Show { machine } => print(&machines::show(&Machine::named(machine)?)),
         MachineCommand::Check { machine, seed } => show(
-            &machines::checked(&Machine::named(machine)?, *seed)?,
+            &microbenchmarks::checked(&Machine::named(machine)?, *seed)?,
             common,
         ),
         MachineCommand::Fit { file, force } => fit(file, *force, common),

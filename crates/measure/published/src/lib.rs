@@ -4,6 +4,7 @@
 //! A simulator is believed for what it got right where the answer was known.
 //! This crate has the known answers ([`Reference`]), the experiments that gave
 //! them ([`Experiment`]) and the comparison ([`Reproduction`], [`Agreement`], shown by [`report`]).
+//! [`microbenchmarks`] has the published figures that a machine's file names.
 //!
 //! ```
 //! let report = locklab_published::reproduce("libslock-uncontended", 1, 2, |_, _| {})?;
@@ -21,6 +22,7 @@ mod experiment;
 mod files;
 mod lockhammer;
 mod made;
+pub mod microbenchmarks;
 mod own;
 mod program_locks;
 mod reference;
