@@ -113,7 +113,7 @@ impl Folder {
     pub(crate) fn begun<F: Fixed>(path: &Path) -> Result<Option<F>, Error> {
         match path.join("sweep.json").exists() {
             true => Self::open(path).map(|(_, fixed, _)| Some(fixed)),
-            false => Ok(None),
+            false => refuse_older(path).map(|()| None),
         }
     }
 
@@ -160,7 +160,11 @@ impl Folder {
             ))
         };
         let absolute = path.canonicalize().map_err(|e| none(&e))?;
-        let json = fs::read_to_string(absolute.join("sweep.json")).map_err(|e| none(&e))?;
+        let json = fs::read_to_string(absolute.join("sweep.json"));
+        if json.is_err() {
+            refuse_older(&absolute)?;
+        }
+        let json = json.map_err(|e| none(&e))?;
         let head: Head = serde_json::from_str(&json).map_err(|e| none(&e))?;
         if head.kind != F::KIND {
             return Err(Error::Failed(format!(
@@ -251,7 +255,7 @@ impl Folder {
         let _ = write_json(&self.status_file(task), status);
     }
 
-    /// Those tasks that are not complete according to their status, or whose
+    /// Returns the tasks that are not complete according to their status, or whose
     /// shard was removed since.
     #[must_use]
     pub fn open_tasks(&self, tasks: &[Task]) -> Vec<Task> {
@@ -290,6 +294,21 @@ impl Folder {
     }
 }
 
+/// Refuses the sweep of a version that fixed it in another file, and says where its
+/// results are.
+fn refuse_older(path: &Path) -> Result<(), Error> {
+    let files = ["plan.json", "fleet.json", "kernels.json"];
+    if !files.iter().any(|file| path.join(file).exists()) {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "{} has a sweep of locklab 0.2, which this version does not continue; 'locklab results \
+         list --store {}' shows what it measured, and --folder with a new one begins it anew",
+        path.display(),
+        path.join("store.sqlite").display()
+    )))
+}
+
 fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
@@ -306,4 +325,21 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
         fs::rename(&new, path)
     };
     write().map_err(|e| not_written(path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_of_0_2_says_where_its_results_are() {
+        for file in ["plan.json", "fleet.json", "kernels.json"] {
+            let folder = tempfile::tempdir().unwrap();
+            assert!(refuse_older(folder.path()).is_ok());
+            std::fs::write(folder.path().join(file), "{}").unwrap();
+            let why = refuse_older(folder.path()).unwrap_err().to_string();
+            assert!(why.contains("locklab 0.2"), "{why}");
+            assert!(why.contains("store.sqlite"), "{why}");
+        }
+    }
 }
