@@ -321,7 +321,7 @@ fn a_program_with_locks_of_its_own_hears_of_it() {
         .assert()
         .success()
         .stderr(contains("pthread mutex").and(contains(
-            "Python's threading.Lock is a semaphore, and not replaced",
+            "Python's threading.Lock is a semaphore, which --lock does not replace",
         )));
 }
 

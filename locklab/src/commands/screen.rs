@@ -129,21 +129,24 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
         notes.extend(why.map(|why| format!("{}: {why}", row.name)));
     }
     if let Some(why) = why {
-        notes.push(format!("No front-end figures. {why}."));
+        notes.push(format!("There are no front-end figures: {why}."));
         notes.push(match model {
             Ok(model) => format!(
-                "Instead: L1i misses in a thousand instructions of user mode, in one run \
-                 under the i-cache model ({}, {}). A model, not measured; the kernel is not in it.",
+                "The table has L1i misses in a thousand instructions of user mode instead. They are \
+                 modelled and not measured, in one run under the i-cache model ({}, {}), and leave \
+                 the kernel out.",
                 model.geometry, model.source
             ),
             Err(no_model) => {
                 let why = no_model.unwrap_or_default();
-                format!("The i-cache model could stand in: {why}.")
+                format!("The i-cache model could not take their place: {why}.")
             }
         });
     }
     notes.push(
-        "Medians of a few runs: good enough to choose workloads, not to conclude from.".into(),
+        "All figures are medians of a few runs: they are good enough to choose workloads, and \
+         no basis for a conclusion."
+            .into(),
     );
     for note in notes {
         let _ = writeln!(text, "\n{}", wrapped("", &note));

@@ -32,10 +32,10 @@ pub fn render(footprint: &Footprint, rows: usize) -> String {
     }
     let page = &mut report.page;
     if let Some(why) = uncounted(footprint) {
-        page.heading(&format!("As bloat-o-meter counts: nothing, {why}"));
+        page.heading(&format!("By bloat-o-meter: not counted, because {why}"));
     } else {
         let rules = &footprint.bloat_o_meter.rules;
-        page.heading(&format!("As bloat-o-meter counts, rules of {rules}:"));
+        page.heading(&format!("By bloat-o-meter, with the rules of {rules}:"));
         let totals = footprint.bloat_o_meter.totals.to_string();
         totals.lines().for_each(|line| page.paragraph(line));
     }
@@ -92,7 +92,7 @@ impl Report {
     }
 
     fn heading(&mut self, f: &Footprint) {
-        let title = "Footprint: what two builds hold, old against new";
+        let title = "Footprint: the sizes of two builds, old against new";
         self.page.paragraph(title);
         let sides = [
             ("Baseline", &f.inputs.baseline),
@@ -131,7 +131,7 @@ impl Report {
 
     fn symbols(&mut self, f: &Footprint) {
         if let Some(why) = uncounted(f) {
-            let text = format!("Functions: not compared, {why}");
+            let text = format!("Functions: not compared, because {why}");
             return self.page.heading(&text);
         }
         let c = f.changes;
@@ -161,7 +161,7 @@ impl Report {
         if !changed.is_empty() {
             let (some, all) = (changed.len(), f.files.len());
             self.page
-                .heading(&format!("Files: the functions of {some} of {all} changed"));
+                .heading(&format!("Files: functions changed in {some} of {all}"));
             self.changed("file", &changed, "files");
         }
     }
@@ -208,7 +208,7 @@ impl Report {
 
     fn call_sites(&mut self, sites: &CallSites) {
         self.page.heading(&format!(
-            "Inlined copies of {}, and their bytes",
+            "Inlined copies of {} and their bytes",
             shortened(&sites.function, 36)
         ));
         // Asked for by name, so all of them are shown.
@@ -233,7 +233,7 @@ impl Report {
     fn hot(&mut self, hot: &HotPair) {
         let percent = hot.share * 100.0;
         self.page.heading(&format!(
-            "Hot text: holds {percent} % of executed instructions"
+            "Hot text: the lines with {percent} % of executed instructions"
         ));
         let (old, new) = (hot.text.baseline, hot.text.experiment);
         let pair = |baseline, experiment, name: &str| {

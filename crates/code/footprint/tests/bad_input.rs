@@ -109,13 +109,13 @@ fn a_stripped_file_is_said_to_be_so() {
         "{text}"
     );
     assert!(
-        text.contains("not compared, neither side has function symbols"),
+        text.contains("not compared, because neither side has function symbols"),
         "{text}"
     );
     let whole = shop.gcc("whole", SOURCE, &bare(&[]));
     let text = render(&compare(&whole, &file, &Options::default()).unwrap(), 10);
     assert!(
-        text.contains("not compared, the experiment has no function symbols"),
+        text.contains("not compared, because the experiment has no function symbols"),
         "{text}"
     );
 }

@@ -164,7 +164,7 @@ fn folders_are_compared_file_by_file() {
     assert_eq!(footprint.inputs.experiment.images, 3);
     let sum: u64 = footprint.files.iter().map(|f| f.bytes.experiment).sum();
     assert_eq!(sum, footprint.text.experiment);
-    assert!(render(&footprint, 9).contains("Files: the functions of 2 of 3 changed"));
+    assert!(render(&footprint, 9).contains("Files: functions changed in 2 of 3"));
 
     // A program beside the objects it was linked from counts twice.
     shop.run("gcc", &["-nostdlib", "new/sub/a.o", "-o", "new/program"]);

@@ -197,7 +197,7 @@ fn section(cell: &Cell) -> Option<Section> {
     let mut section = Section::new(format!("Locks waited for, {}", cell.key));
     if let Some(why) = failed.first() {
         section = section.note(format!(
-            "{} of its profiled runs failed, the first because {why}",
+            "{} of the profiled runs failed; the first failed because {why}",
             failed.len()
         ));
     }
@@ -205,8 +205,8 @@ fn section(cell: &Cell) -> Option<Section> {
         return Some(section);
     };
     section = section.note(format!(
-        "Each pair was run once more for this, with {} CPUs and {} processes; waits are those \
-         of a run, on average. {}",
+        "For this table each pair was run once more, with {} CPUs and {} processes. The waits \
+         are the mean of a run. {}",
         first.cpus,
         first.processes,
         caveat(first.translated)
@@ -225,15 +225,15 @@ fn section(cell: &Cell) -> Option<Section> {
 fn caveat(translated: bool) -> &'static str {
     match translated {
         true => {
-            "In QEMU's translator: how often locks were waited for, and which share of the \
-             waiting each had, there; no times, which would be those of no machine. \
-             The tracepoints tell of waits that queue or sleep; a spinlock that was free again \
-             at once is not seen."
+            "The kernels ran in QEMU's translator, so the table has the number of waits and each \
+             lock's share of the waiting, and no times: they would be those of no machine. The \
+             tracepoints see waits that queue or sleep; they do not see a spinlock that is free \
+             again at once."
         }
         false => {
-            "The tracepoints take time and are off while figures are measured; times are to \
-             1 µs. They tell of waits that queue or sleep; a spinlock that was free again at \
-             once is not seen, nor are the spinlocks of a guest of KVM."
+            "The tracepoints take time, and are off while figures are measured. Times have a \
+             resolution of 1 µs. The tracepoints see waits that queue or sleep; they see neither \
+             a spinlock that is free again at once nor the spinlocks of a guest of KVM."
         }
     }
 }
@@ -244,14 +244,14 @@ fn losses(profiles: &[&LockProfile]) -> Vec<String> {
     let (lost, unmatched) = (sum(|p| p.lost), sum(|p| p.unmatched));
     if lost > 0 {
         notes.push(format!(
-            "{} events found no room: this is of the first part of the run; fewer operations \
-             have room.",
+            "{} events found no room, so the table is about the first part of the run; a run with \
+             fewer operations has room for all.",
             grouped(lost)
         ));
     }
     if unmatched > 0 {
         notes.push(format!(
-            "{} ends of waits without a begin were left out.",
+            "{} waits were left out, because their begin was not seen.",
             grouped(unmatched)
         ));
     }

@@ -13,10 +13,10 @@ use locklab_lab::verdicts::Verdicts;
 use serde_json::{Map, Value, json};
 
 /// The caveat about counts.
-pub(crate) const MODEL: &str = "Counts are of instructions in QEMU and of a modelled L1i (32 KiB, \
-                                8 ways, 64-byte lines); prefetch, micro-op cache, speculation \
-                                and L2 are not modelled. One vCPU: a lock is never contended, and \
-                                client and server share the cache.";
+pub(crate) const MODEL: &str = "QEMU counts the instructions, and a model of the L1i (32 KiB, \
+                                8 ways, 64-byte lines) its misses; prefetch, micro-op cache, \
+                                speculation and L2 are not modelled. There is one vCPU: no lock is \
+                                contended, and client and server share the cache.";
 
 /// The caveat where a front end is modelled too.
 pub(crate) const FRONT_END: &str = "Cycles are those of a modelled front end: what data and \
@@ -52,7 +52,9 @@ fn sections(spec: &Spec) -> Vec<Section> {
             section = section.prose(line);
         }
         if let Some(rules) = sizes.bloat_o_meter["rules"].as_str() {
-            section = section.note(format!("As bloat-o-meter counts, rules of {rules}."));
+            section = section.note(format!(
+                "Counted as bloat-o-meter does, with the rules of {rules}."
+            ));
         }
         if let [Some(old), Some(new)] = sizes.bzimage {
             section = section.prose(format!(

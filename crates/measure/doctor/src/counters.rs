@@ -1,4 +1,4 @@
-//! Whether hardware counters count.
+//! Checks that hardware counters count.
 //!
 //! A counter that opens is no proof: under some hypervisors it opens and
 //! stays at zero. So each is opened alone and pinned, run over a loop, and
@@ -19,7 +19,7 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
             COUNTERS,
             "NMI watchdog",
             State::Limited,
-            "on: it holds a counter, so three events may not fit",
+            "on: it occupies a counter, so three events may not fit",
         )
         .remedy("sysctl kernel.nmi_watchdog=0 (as root)"),
         None => Check::new(
@@ -130,7 +130,7 @@ fn tried(name: &str, builder: &perf_event::Builder) -> Check {
             COUNTERS,
             name,
             State::Missing,
-            "it opens, and counts nothing: the hypervisor may hide it",
+            "it opens but counts nothing; the hypervisor may hide it",
         )
         .remedy("ask for a virtual PMU, or measure on hardware"),
         Ok((_, false)) => Check::new(
@@ -140,7 +140,7 @@ fn tried(name: &str, builder: &perf_event::Builder) -> Check {
             "it did not run all the time: another program holds the counter",
         )
         .remedy("stop other profilers; sysctl kernel.nmi_watchdog=0 (as root)"),
-        Ok((_, true)) => Check::new(COUNTERS, name, State::Ok, "counts, all the time"),
+        Ok((_, true)) => Check::new(COUNTERS, name, State::Ok, "it counts all the time"),
         Err(error) => {
             // By kind: the crate wraps the kernel's number with advice.
             let (why, remedy) = match error.kind() {

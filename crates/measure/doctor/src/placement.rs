@@ -1,4 +1,4 @@
-//! Whether virtual CPUs stay on the same physical CPUs: the time that a cache
+//! Checks whether virtual CPUs stay on the same physical CPUs: the time that a cache
 //! line takes between neighbours, measured several times within a second.
 
 use crate::check::{Check, LOCKS, State};
@@ -15,7 +15,7 @@ pub(super) fn check(cpus: &[usize]) -> Check {
             LOCKS,
             "Placement",
             State::Unknown,
-            "one CPU has no distance",
+            "there is one CPU, so there is no distance to measure",
         );
     }
     let mut least = f64::INFINITY;
@@ -49,7 +49,7 @@ pub(super) fn check(cpus: &[usize]) -> Check {
             "two threads on two CPUs did not meet within 20 ms: the machine is too busy, or the \
              host runs one CPU at a time",
         )
-        .remedy("stop what else runs");
+        .remedy("stop the other programs");
     }
     let span = format!("cache-line round trip {least:.0} to {most:.0} ns");
     if moved > 1.5 {
@@ -57,14 +57,14 @@ pub(super) fn check(cpus: &[usize]) -> Check {
             LOCKS,
             "Placement",
             State::Limited,
-            format!("{span}, and one way changed {moved:.1} times within a second: CPUs move"),
+            format!("{span}; within a second one of them took {moved:.1} times as long, so the host moves CPUs"),
         )
-        .remedy("none needed: a report says whether its ratios depend on that");
+        .remedy("none is needed: a report says whether its ratios depend on that");
     }
     Check::new(
         LOCKS,
         "Placement",
         State::Ok,
-        format!("{span}; it held for a second"),
+        format!("{span}; it stayed the same for a second"),
     )
 }

@@ -76,8 +76,8 @@ fn kvm(root: &Path) -> Check {
             MODELS,
             "KVM",
             State::Missing,
-            "no /dev/kvm: kernels run under TCG, some 20 times slower and without contended \
-             timing",
+            "there is no /dev/kvm: kernels run under TCG, which is some 20 times slower and cannot \
+             time contention",
         )
         .remedy(
             "modprobe kvm_intel or kvm_amd; in a virtual machine ask for nested virtualisation",
@@ -87,7 +87,8 @@ fn kvm(root: &Path) -> Check {
         MODELS,
         "KVM",
         State::Unknown,
-        "/dev/kvm is there, which is no proof; not probed: the kernel lab probes it by booting",
+        "/dev/kvm exists, which does not prove that it works; the kernel lab boots a guest to \
+         find out",
     )
 }
 

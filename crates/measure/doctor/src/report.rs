@@ -1,4 +1,4 @@
-//! What the doctor found, as text and as JSON.
+//! Renders what the doctor found, as text and as JSON.
 
 use crate::check::{Check, State};
 use locklab_document::page::Page;
@@ -66,7 +66,7 @@ fn in_short(checks: &[Check]) -> Vec<String> {
             }
         }
         if words.is_empty() {
-            words.push("all there".into());
+            words.push("nothing is missing".into());
         }
         format!("{part}: {}.", words.join("; "))
     };

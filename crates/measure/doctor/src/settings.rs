@@ -14,15 +14,15 @@ pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Chec
             LOCKS,
             "CPUs",
             State::Missing,
-            "one CPU: two threads never run at the same time, so contention is the \
-             scheduler's work",
+            "one CPU: two threads never run at the same time, so the scheduler decides every \
+             contention",
         )
         .remedy("allow more CPUs: taskset, or the container's cpuset"),
         n => Check::new(
             LOCKS,
             "CPUs",
             State::Ok,
-            format!("{n} may be used; more threads than that are marked oversubscribed"),
+            format!("{n} may be used; reports mark more threads than that as oversubscribed"),
         ),
     }];
     checks.push(match &environment.hypervisor {
@@ -46,7 +46,7 @@ pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Chec
             LOCKS,
             "NUMA",
             State::Limited,
-            "one node: what a NUMA-aware lock gains does not show here",
+            "one node: this machine cannot show the gain of a NUMA-aware lock",
         )
         .remedy("matrix --on a modelled machine of several nodes; its figures are simulated"),
         Fact::Unknown(why) => Check::new(LOCKS, "NUMA", State::Unknown, why.clone()),
@@ -83,7 +83,7 @@ pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Chec
             LOCKS,
             "SMT",
             State::Limited,
-            "on: threads beyond the number of cores share one",
+            "on: with more threads than cores, two threads share a core",
         )
         .remedy(
             "keep to as many threads as cores, or echo off > /sys/devices/system/cpu/smt/control",
@@ -99,7 +99,7 @@ pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Chec
             LOCKS,
             "Clock source",
             State::Limited,
-            format!("{name}: reading the time is slow, which --latency adds to every acquisition"),
+            format!("{name}: it is slow to read, and --latency adds that to every acquisition"),
         )
         .remedy("boot with clocksource=tsc if the kernel trusts it"),
         None => unknown("Clock source", &environment.clock_source),
@@ -110,9 +110,9 @@ pub(super) fn checks(environment: &Environment, topology: &Topology) -> Vec<Chec
             LOCKS,
             "Load",
             State::Limited,
-            format!("{load} over the last minute: something else runs"),
+            format!("{load} over the last minute: other programs run"),
         )
-        .remedy("stop it, or --pin to CPUs that it leaves alone"),
+        .remedy("stop them, or --pin to CPUs that they leave alone"),
         Some(load) => Check::new(
             LOCKS,
             "Load",

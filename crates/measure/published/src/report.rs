@@ -48,22 +48,24 @@ fn agreed(report: &Reproduction) -> Vec<String> {
     let agreement = &report.agreement;
     if let Some(direction) = agreement.direction {
         items.push(format!(
-            "direction right in {:.0} of the {} published figures that are off 1 by more than \
-             {FLAT} ({:.0} %)",
+            "The direction is right in {:.0} of the {} published figures that differ from 1 by \
+             more than {FLAT} ({:.0} %).",
             direction * agreement.directed as f64,
             agreement.directed,
             100.0 * direction
         ));
     }
     if let Some(spearman) = agreement.spearman {
-        items.push(format!("Spearman's rank correlation {spearman:.2}"));
+        items.push(format!("Spearman's rank correlation is {spearman:.2}."));
     }
     if let Some(factor) = agreement.median_factor_error {
-        items.push(format!("median factor error {factor:.2}"));
+        items.push(format!("The median factor error is {factor:.2}."));
     }
     if let Some(error) = agreement.mean_abs_log_error {
         let blocks = by_block(report);
-        items.push(format!("mean absolute log error {error:.3}{blocks}"));
+        items.push(format!(
+            "The mean absolute log error is {error:.3}{blocks}."
+        ));
     }
     items
 }
@@ -216,7 +218,7 @@ pub fn scores(reports: &[Reproduction]) -> Document {
     document
 }
 
-/// The same of one group.
+/// Returns the score of one group, with its misses.
 #[must_use]
 pub fn scores_of(group: Group, reports: &[Reproduction]) -> Document {
     let mut document = titled("Published experiments that were simulated, and their score".into());
@@ -242,12 +244,14 @@ fn table_of(group: Group, reports: &[Reproduction]) -> Section {
     Section::new(format!("Group: {}", group.title())).with(Part::Table(table))
 }
 
-/// What the columns of a score mean.
+/// Explains the columns of a score.
 fn meaning() -> Section {
     Section::new("").prose(format!(
-        "Direction: published figures that are off 1 by more than {FLAT}, or are directions only, \
-         with ours on the same side. Factor: the median of the factors by which ours are off. Log error: mean of \
-         |ln(ours / theirs)|. Ranks: Spearman's correlation, from five figures on."
+        "A direction is right if our figure is on the same side of 1 as the published one; it is \
+         counted where that differs from 1 by more than {FLAT}, or is a direction only. The factor \
+         is the median of the factors between ours and theirs. The log error is the mean of \
+         |ln(ours / theirs)|. Ranks has Spearman's correlation where there are five figures or \
+         more."
     ))
 }
 
@@ -384,7 +388,7 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
             ));
         }
         if let (false, Some(settled)) = (misses.is_empty(), &report.settled_by) {
-            items.push(format!("{}: what would settle it: {settled}", report.name));
+            items.push(format!("{}: this would settle it: {settled}", report.name));
         }
     }
     items

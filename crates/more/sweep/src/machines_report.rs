@@ -221,8 +221,8 @@ pub(crate) fn document(sweep: &Machines, collected: &CollectedMachines) -> Docum
         Section::new("Verdicts: cells by machine")
             .with(Shown::Table(table(machines)))
             .note(
-                "Cells that are better, worse, shown flat, and unclear or invalid; each by the \
-                 pairs of its own machine.",
+                "Each figure is a number of cells: those that are better, worse, shown flat, and \
+                 unclear or invalid. Each cell is judged by the pairs of its own machine.",
             ),
     );
     if machines.len() > 1 {
@@ -315,7 +315,7 @@ fn agreement(machines: &[Machine]) -> Vec<Section> {
         Section::new("Where all machines agree").items(or_none(agreed)),
         Section::new("Where one is better and another worse").items(or_none(against)),
         Section::new("").prose(format!(
-            "{open} other cells: not called on every machine, or flat on some."
+            "{open} other cells have no verdict on some machine, or are flat on some."
         )),
     ]
 }

@@ -56,8 +56,9 @@ pub(crate) fn sections(plan: &Plan, figures: &[Figures]) -> Vec<Section> {
         sections.push(
             Section::new("Throughput over threads")
                 .note(
-                    "A band has nine of ten replicates. Coloured: the baseline, and locks that \
-                     lead somewhere; grey: all others. A pointer on a mark shows its figure.",
+                    "A band holds nine of ten replicates. The baseline and the locks that lead \
+                     somewhere have a colour; all others are grey. A pointer on a mark shows its \
+                     figure.",
                 )
                 .only(Medium::Page),
         );

@@ -45,10 +45,11 @@ impl Regime {
     }
 
     /// Holds what the names mean, for a report.
-    pub(crate) const MEANING: &'static str = "Regimes: alone, one thread; light, several threads that together hold the lock for less \
-         than the whole time (threads x critical / (critical + non-critical) below 1, the lock's \
-         own time left out); saturated, several threads on one socket where that is 1 or more; \
-         across sockets, the same on several; oversubscribed, more threads than physical CPUs.";
+    pub(crate) const MEANING: &'static str = "A cell with one thread is of the regime alone. It is light if several \
+         threads together hold the lock for less than the whole time: threads x critical / \
+         (critical + non-critical) is below 1, with the lock's own time left out. It is saturated \
+         if that is 1 or more and the threads are on one socket, and across sockets if they are \
+         on several. It is oversubscribed if there are more threads than physical CPUs.";
 
     /// The regime of one cell of a plan.
     #[must_use]

@@ -157,11 +157,12 @@ pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>
 fn about(plan: &Plan) -> Section {
     Section::new("Locks that no other beats")
         .prose(format!(
-            "A lock beats another if, over the cells of a regime and in every replicate, it is \
-             behind by more than {} % in neither throughput nor fairness, and ahead by more than \
-             that in one of them. Each lock that no other beats is listed with its throughput \
-             against the baseline (the geometric mean over the cells, the median of the \
-             replicates) and with Jain's index of fairness.",
+            "One lock beats another in a regime if two things hold over its cells in every \
+             replicate: it is ahead by more than {} % in throughput or in fairness, and it is \
+             behind by more than that in neither. Each lock that no other beats is listed with \
+             two figures. The first is its throughput against the baseline: the geometric mean \
+             over the cells, and of that the median over the replicates. The second is Jain's \
+             index of fairness.",
             plan.file.delta
         ))
         .note(Regime::MEANING)
@@ -328,7 +329,7 @@ fn missing(collected: &Collected) -> Section {
     }
     Section::new("Missing")
         .prose(format!(
-            "{} runs are missing. What is below is of the others.",
+            "{} runs are missing. All figures below are of the other runs.",
             collected.missing_runs()
         ))
         .items(items)
@@ -336,11 +337,11 @@ fn missing(collected: &Collected) -> Section {
 
 fn caveats(plan: &Plan, collected: &Collected) -> Vec<String> {
     let mut items = vec![
-        "Simulated on models: what a model assumes is not varied unless the file says bands; \
-         'locklab machine show' has the assumptions."
+        "Every figure is simulated on a model. The sweep varies the assumptions of a model only \
+         if the file says bands. 'locklab machine show' prints them."
             .to_owned(),
-        "A regime puts cells of several lengths and numbers of threads together; the cells are \
-         in the store ('locklab results list --store')."
+        "A regime joins cells of several lengths and numbers of threads. The store has each cell \
+         ('locklab results list --store')."
             .to_owned(),
     ];
     let questions = |block: &Block| {
@@ -351,7 +352,8 @@ fn caveats(plan: &Plan, collected: &Collected) -> Vec<String> {
     items.extend(score::sentences(asked));
     for ((machine, lock), (runs, why)) in &collected.failed {
         items.push(format!(
-            "{lock} on {machine}: {runs} samples failed and are left out; the last because {why}"
+            "{lock} on {machine}: {runs} samples failed and are left out. The last one failed \
+             because {why}"
         ));
     }
     items.extend(collected.clocks.iter().cloned());
@@ -416,7 +418,8 @@ pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
         labels: Labels::new("baseline", "experiment"),
         ..Document::default()
     };
-    document.push(Section::new("Time, by runs drawn from the plan").facts(times.clone()));
+    document
+        .push(Section::new("Time, estimated from runs drawn from the plan").facts(times.clone()));
     render::text(&document, render::Colour::Plain)
 }
 

@@ -111,9 +111,8 @@ impl Asked<'_> {
                     false => sentence(&fault.to_string()),
                     true => format!(
                         "No other lock was simulated, because one thread takes all locks of the \
-                         part that would be run again, although {} % of the time in which threads \
-                         had work is spent waiting for locks or waking those that do; record it \
-                         for longer.",
+                         part that would be run again, although threads with work spend {} % of \
+                         their time waiting for locks or waking waiters; record it for longer.",
                         percent(100.0 * share)
                     ),
                 };
@@ -125,8 +124,8 @@ impl Asked<'_> {
         // Elsewhere, or with more threads, there may be more of it.
         if !times.is_worth_a_try() && self.on.is_empty() && self.threads.is_empty() {
             let words = format!(
-                "Nothing to gain: {} % of the time in which threads had work is spent waiting \
-                 for locks or waking those that do.",
+                "Nothing to gain: threads with work spend {} % of their time waiting for locks or \
+                 waking waiters.",
                 percent(100.0 * times.share())
             );
             return Ok(asking(Kind::Nothing(words, times.share()), recording));

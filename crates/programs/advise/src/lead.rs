@@ -1,4 +1,4 @@
-//! What a reader does first: the first paragraph (what to do, what it gains, what nothing
+//! Says what a reader does first: the first paragraph (what to do, what it gains, what nothing
 //! can exceed), and the command that confirms it on the machine that recorded.
 //!
 //! The paragraph has three sentences at most, and must never name a size that the model is
@@ -37,9 +37,7 @@ pub(crate) fn paragraph(
         let sizes = advice.gate.gives_sizes();
         words.push(match what_if(summaries, question).filter(|_| sizes) {
             Some(otherwise) => otherwise,
-            None => {
-                "Keep the lock as it is: none of those that were tried is shown to help.".to_owned()
-            }
+            None => "Keep the lock as it is: no lock that was tried is shown to help.".to_owned(),
         });
     }
     if words.len() < 2
@@ -87,8 +85,8 @@ fn a_try(
             )
         }
         false => format!(
-            "Try {name}: it is ahead of today's lock in every variant of the model, which at \
-             {:.2} times the recorded rate is too far off to say by how much.",
+            "Try {name}: it is ahead of today's lock in every variant of the model, but that gives \
+             {:.2} times the recorded rate and is too far off to say by how much.",
             advice.gate.ratio()
         ),
     })
@@ -114,8 +112,8 @@ fn measured_bound(
             format!(" ({} to {} %)", share(low), share(high))
         });
     format!(
-        "No lock can gain more than {}: as recorded, threads spend {} %{interval} of the time in \
-         which they have work waiting for locks or waking those that do.",
+        "No lock can gain more than {}: in the recording, threads with work spend {} %{interval} \
+         of their time waiting for locks or waking waiters.",
         percent(most),
         share(context.bound.share)
     )

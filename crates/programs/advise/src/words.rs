@@ -15,7 +15,7 @@ use locklab_trace::Info;
 pub(crate) struct Context<'a> {
     /// Holds what the recording's header says.
     pub(crate) info: &'a Info,
-    /// Who waited for which lock, over the whole recording.
+    /// Holds who waited for which lock, over the whole recording.
     pub(crate) used: &'a LockUse,
     /// The name of the lock that the window waits for most, if it has one.
     pub(crate) hottest: Option<String>,
@@ -175,19 +175,19 @@ fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> Strin
                 false => name.clone(),
             })
             .collect();
-        words.push(format!("Worth a try: {}.", list(&names)));
+        words.push(format!("These locks are worth a try: {}.", list(&names)));
     } else if summaries
         .iter()
         .any(|summary| summary.most() >= 100.0 * FLAT)
     {
-        words.push("None of the locks that were tried is shown to help everywhere.".to_owned());
+        words.push("No lock that was tried is shown to help everywhere.".to_owned());
     }
     if !flat.is_empty() {
-        words.push(format!("Nothing changes under {}.", list(&flat)));
+        words.push(format!("The rate stays the same under {}.", list(&flat)));
     }
     if !harm.is_empty() {
         words.push(format!(
-            "Somewhere the rate collapses under {}.",
+            "On some machine the rate collapses under {}.",
             list(&harm)
         ));
     }
@@ -212,8 +212,8 @@ pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<
                 best = Some((
                     ratio,
                     format!(
-                        "How the hottest lock is used matters more than which lock it is: if {name}, \
-                         the rate is {ratio:.2} times today's on {place}."
+                        "A change to the use of the hottest lock gains more than another lock: if \
+                         {name}, the rate is {ratio:.2} times today's on {place}."
                     ),
                 ));
             }
@@ -271,19 +271,19 @@ pub(crate) fn besides(
     limits.dedup();
     if let [limit] = limits[..] {
         words.push(format!(
-            "Under a lock that costs nothing the limit is {limit}."
+            "With a lock that costs nothing, {limit} would limit the rate."
         ));
     }
     words.extend(what_if(summaries, question).filter(|_| sizes));
     if !program.can_be_extrapolated() {
         words.push(
-            "Only the recorded number of threads was simulated, for what threads wait for is \
-             mostly not known."
+            "Only the recorded number of threads was simulated, because most of what threads wait \
+             for is not known."
                 .to_owned(),
         );
     }
     words.push(format!(
-        "As recorded, the model gave {:.2} times the program's own rate. {}",
+        "With the recorded locks the model gave {:.2} times the program's own rate. {}",
         advice.gate.ratio(),
         match some {
             true => CONFIDENCE,
@@ -303,26 +303,26 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let mut reasons = Vec::new();
     if recorded.unmatched_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads waited for what was not recorded: files and other I/O, \
-             semaphores, locks that are not of pthread, conditions that no recorded signal ended",
+            "for {} of the time threads waited for something that was not recorded: I/O, \
+             semaphores, locks of other libraries, or conditions that no recorded signal ended",
             part(recorded.unmatched_ns)
         ));
     }
     if let Some(others) = recorded.shared_with {
         reasons.push(format!(
-            "other programs had {others:.1} CPUs while it was recorded, and hardly one was free; \
+            "other programs used {others:.1} CPUs during the recording, and hardly one was free; \
              record it on an idle machine"
         ));
     }
     if recorded.preempted_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads were ready while others had the CPUs",
+            "for {} of the time threads were ready to run while other threads had the CPUs",
             part(recorded.preempted_ns)
         ));
     }
     if recorded.left_out_locks.1 > 0.05 {
         reasons.push(format!(
-            "{} of the waiting is for locks beyond the most contended that are simulated",
+            "{} of the waiting is for locks that were left out: only the most contended are simulated",
             percent(100.0 * recorded.left_out_locks.1)
         ));
     }
@@ -344,7 +344,7 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let predicted = gate.predicted().unwrap_or(1.0);
     if predicted > 1.0 + TOLERANCE {
         reasons.push(
-            "with more threads something takes longer that is no hold: memory that several \
+            "with more threads something besides the holds takes longer: memory that several \
              threads write outside the locks, or a wait that looks like work"
                 .to_owned(),
         );
@@ -352,21 +352,21 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     if predicted < 1.0 - TOLERANCE {
         reasons.push(
             "with fewer threads the program waited for something that more threads do not wait \
-             for, or did something else"
+             for, or it did other work"
                 .to_owned(),
         );
     }
     if gate.forced() > 0.01 {
         reasons.push(format!(
-            "{} % of the waits for other threads had nobody in the simulation who would have \
-             ended them, and were cut short",
+            "{} % of the waits for other threads were cut short, because no thread of the \
+             simulation would have ended them",
             locklab_document::number::percent(100.0 * gate.forced())
         ));
     }
     if reasons.is_empty() && gate.fewer.is_none() {
         reasons.push(
-            "a recording with another number of threads says how holds grow: 'locklab advise \
-             FILE FILE2' takes both"
+            "a second recording with another number of threads shows how holds grow: 'locklab \
+             advise FILE FILE2' takes both"
                 .to_owned(),
         );
     }

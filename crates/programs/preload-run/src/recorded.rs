@@ -109,10 +109,11 @@ impl Recorded {
             );
         }
         if threads == 1 && info.source == Source::Program {
-            return "Nothing to gain: one thread, which never waits for a lock.".into();
+            return "Nothing to gain: the program has one thread, and it never waits for a lock."
+                .into();
         }
         if !self.recording.is_whole() {
-            return "No verdict: the file is not whole, so who waited for whom is not known."
+            return "No verdict: the file is not whole, so nobody knows who waited for whom."
                 .into();
         }
         if info.source == Source::KernelWaits {
@@ -120,13 +121,13 @@ impl Recorded {
         }
         let times = &self.used.times;
         let spent = format!(
-            "{} % of the time in which threads had work is spent waiting for locks or waking \
-             those that do",
+            "threads with work spend {} % of their time waiting for locks or waking waiters",
             percent(100.0 * times.share())
         );
         if !times.is_worth_a_try() {
             return format!("Nothing to gain: {spent}.");
         }
+        let spent = spent.replacen("threads", "Threads", 1);
         match self.hottest_lock() {
             Some(hottest) => format!("{spent}; {hottest} of the waiting."),
             None => format!("{spent}."),
@@ -178,8 +179,8 @@ impl Recorded {
         let (info, missing) = (self.recording.info(), self.recording.trace().missing);
         if info.source == Source::KernelWaits {
             notes.push(
-                "perf recorded waits only: neither holds nor acquisitions of free locks are seen, \
-                 so nothing says what another lock would gain"
+                "perf recorded only waits, and neither holds nor acquisitions of free locks, so \
+                 the gain of another lock is not known"
                     .into(),
             );
         }
@@ -193,28 +194,28 @@ impl Recorded {
                 "recorded for {after} as asked; the program ran on unrecorded"
             )),
             Stopped::Never => notes.push(
-                "the command that recorded was stopped before the program ended; all that was \
-                 recorded until then is here"
+                "the command that recorded was stopped before the program ended; this is all that \
+                 it had recorded"
                     .into(),
             ),
             Stopped::Ended => {}
         }
         if let Apart::Moved([one, two]) = info.apart() {
             notes.push(format!(
-                "the CPUs were moved meanwhile: a round trip of a cache line between two of them \
-                 took {one:.0} ns at first and {two:.0} ns at the end, and how long locks are \
-                 waited for follows that"
+                "the host moved the CPUs during the recording: a round trip of a cache line between \
+                 two of them took {one:.0} ns at first and {two:.0} ns at the end, and waits for \
+                 locks grow with it"
             ));
         }
         if let Some(others) = info.shared_with_others() {
             notes.push(format!(
-                "other programs had {others:.1} CPUs while it was recorded, and hardly one was \
+                "other programs used {others:.1} CPUs during the recording, and hardly one was \
                  free, so the program ran slower than alone; record it on an idle machine"
             ));
         }
         if missing.blocks > 0 {
             notes.push(format!(
-                "the file is cut off: of {} a part or all is missing; the rest was read",
+                "the file is cut off: a part or all of {} is missing; the rest was read",
                 count(missing.blocks as usize, "block")
             ));
         }
@@ -265,7 +266,7 @@ impl Recorded {
                     "Source",
                     match self.overhead() {
                         Some((cost, all)) => format!(
-                            "hardware; the recording took {} of each operation, {} in all, by \
+                            "hardware; the recorder took {} of each operation and {} in all, by \
                              its own clock",
                             time(cost),
                             time(all)
@@ -298,10 +299,10 @@ impl Recorded {
             fact("Had no work", part(times.idle_ns)),
             fact("Preempted", format!("{} times", grouped(survey.sum(|thread| thread.preempted)))),
         ]).note(
-            "had no work: slept, or waited for conditions (with the mutex that they take again), \
-             ends of threads and files, or for what was not recorded (I/O, semaphores, locks of \
-             other libraries), if that took at least 20 µs, and a hundred times what \
-             it takes to ask the system.",
+            "A thread had no work while it slept or waited for one of these: a condition (with the \
+             mutex that it takes again), the end of a thread, a file, or something that was not \
+             recorded (I/O, semaphores, locks of other libraries). Such a wait counts if it took \
+             at least 20 µs, and a hundred times what it takes to ask the system.",
         ));
         if let Some(spent) = self.used.spent().filter(|spent| !spent.parts().is_empty()) {
             let parts = spent

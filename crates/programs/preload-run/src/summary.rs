@@ -19,9 +19,9 @@ pub(crate) const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
     ("pypy", "Python's threading.Lock is a semaphore"),
     (
         "java",
-        "Java's synchronized and java.util.concurrent are the virtual machine's own",
+        "Java's synchronized and java.util.concurrent use locks of the virtual machine",
     ),
-    ("dotnet", ".NET's lock is of its runtime"),
+    ("dotnet", ".NET's lock belongs to its runtime"),
 ];
 
 impl Summary {
@@ -37,13 +37,13 @@ impl Summary {
                  'futex-adaptive' and 'pthread' are never handed to a sleeper"
             }
             Wait::Barging | Wait::Spin => {
-                "no running thread wanted it meanwhile; the locks 'futex', 'futex-adaptive' and \
-                 'pthread' are never handed to a sleeper"
+                "no running thread wanted it in that time; the locks 'futex', 'futex-adaptive' \
+                 and 'pthread' are never handed to a sleeper"
             }
         };
         Some(format!(
-            "convoy: '{}' was handed to a sleeping thread {} times and stood idle until it ran, \
-             {} in all of a run of {}; {remedy}",
+            "convoy: '{}' was handed to a sleeping thread {} times and stood idle until that thread \
+             ran, for {} of a run of {}; {remedy}",
             chosen.lock,
             self.handoffs,
             time(self.idle * 1e9),
@@ -65,7 +65,7 @@ impl Summary {
             1 => "a thread slept for a pthread mutex once".into(),
             sleeps => format!("threads slept for pthread mutexes {sleeps} times"),
         };
-        Some(format!("{contended}; {own}, and not replaced"))
+        Some(format!("{contended}; {own}, which --lock does not replace"))
     }
 
     /// The notes for the user below the table.
@@ -325,8 +325,8 @@ mod tests {
         };
         assert_eq!(
             note,
-            "convoy: 'mcs' was handed to a sleeping thread 15803 times and stood idle until it \
-             ran, 510 ms in all of a run of 530 ms; --wait barging lets running threads pass \
+            "convoy: 'mcs' was handed to a sleeping thread 15803 times and stood idle until that \
+             thread ran, for 510 ms of a run of 530 ms; --wait barging lets running threads pass \
              sleepers; the locks 'futex', 'futex-adaptive' and 'pthread' are never handed to a \
              sleeper"
         );
@@ -345,7 +345,7 @@ mod tests {
             summary.notes(&mcs, "python3.11"),
             [
                 "0 pthread mutexes contended (no thread slept for one); Python's threading.Lock \
-                 is a semaphore, and not replaced"
+                 is a semaphore, which --lock does not replace"
             ]
         );
         summary.sleeps = 2;
@@ -353,7 +353,8 @@ mod tests {
             summary.notes(&mcs, "java"),
             [
                 "threads slept for pthread mutexes 2 times; Java's synchronized and \
-                 java.util.concurrent are the virtual machine's own, and not replaced"
+                 java.util.concurrent use locks of the virtual machine, which --lock does not \
+                 replace"
             ]
         );
         assert!(summary.notes(&mcs, "server").is_empty());

@@ -63,7 +63,7 @@ fn waits_are_paired_by_thread_and_lock() {
         json["notes"][0]
             .as_str()
             .unwrap()
-            .starts_with("perf recorded waits only")
+            .starts_with("perf recorded only waits")
     );
 }
 

@@ -300,7 +300,7 @@ fn it_says_if_others_had_the_cpus_that_the_program_needed() {
     let (_, text, json) = record(shared);
     assert_eq!(json["cpus_used"], serde_json::json!([1.0, 100_000.0]));
     let words: Vec<&str> = text.split_whitespace().collect();
-    let says = "other programs had 100000.0 CPUs while it was recorded";
+    let says = "other programs used 100000.0 CPUs during the recording";
     assert!(words.join(" ").contains(says), "{text}");
     let (_, text, json) = run("two").unwrap();
     assert_eq!(json["cpus_used"], serde_json::Value::Null);
@@ -353,7 +353,10 @@ fn bad_input_is_said_in_a_sentence() {
         folder.path(),
         &[alone.to_str().unwrap(), "alone"],
     ));
-    assert!(text.contains("Nothing to gain: one thread"), "{text}");
+    assert!(
+        text.contains("Nothing to gain: the program has one thread"),
+        "{text}"
+    );
     let (_, text, _) = record(recording(
         folder.path(),
         &[alone.to_str().unwrap(), "nothing"],

@@ -31,15 +31,15 @@ pub(crate) fn verdict(findings: &Findings) -> String {
             }
             if findings.share.high < NOTHING_TO_GAIN {
                 return format!(
-                    "Nothing to gain: {between} of the time in which threads had work was \
-                     spent waiting for locks, spinning or asleep, or waking those that did; no lock can make the \
-                     program more than {} % faster.",
+                    "Nothing to gain: threads with work spent {between} of their time waiting for \
+                     locks, spinning or asleep, or waking waiters; no lock can make the program \
+                     more than {} % faster.",
                     percent(gain)
                 );
             }
             let spent = format!(
-                "{between} of the time in which threads had work was spent waiting for locks \
-                 or waking those that did: no lock can make the program more than {} % faster.",
+                "Threads with work spent {between} of their time waiting for locks or waking \
+                 waiters: no lock can make the program more than {} % faster.",
                 percent(gain)
             );
             match found.locks.first() {
@@ -113,8 +113,9 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
                 && found.ready > found.ran
             {
                 notes.push(format!(
-                    "other programs had {others:.1} CPUs meanwhile, and threads were ready \
-                     without a CPU for longer than they ran; record it on an idle machine"
+                    "other programs used {others:.1} CPUs during the recording, and threads \
+                     were ready without a CPU for longer than they ran; record it on an idle \
+                     machine"
                 ));
             }
             let share = |part: u64| 100.0 * part as f64 / found.calls.max(1) as f64;

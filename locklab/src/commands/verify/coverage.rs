@@ -1,4 +1,4 @@
-//! What the models of each lock reach, and what they do not, as plain text of
+//! Prints what the models of each lock reach, and what they do not, as plain text of
 //! 72 columns.
 
 use locklab_document::page::wrapped;

@@ -1,4 +1,4 @@
-//! What a verification says beside its table: the plan before it, the
+//! Prints what a verification says beside its table: the plan before it, the
 //! document for machines, and what was assumed.
 
 use crate::own::Assumptions;
@@ -33,7 +33,7 @@ pub(super) fn document(
 /// table.
 pub(super) fn assumed(assumptions: &Assumptions) -> String {
     let paragraphs = assumptions.iter().map(|(name, assumed)| {
-        let sentence = format!("{name}: checked under {assumed}");
+        let sentence = format!("{name} was checked under {assumed}");
         format!("\n{}\n", wrapped("", &sentence))
     });
     paragraphs.collect()
@@ -51,11 +51,12 @@ pub(super) fn plan(candidates: &[Candidate], options: Options) -> String {
         text.push_str(&format!("{}: {}\n", candidate.name, promises.join("; ")));
     }
     text.push_str(&format!(
-        "each with at most {} executions; then {} random schedules of each lock\n",
+        "Each promise is explored with at most {} executions, then each lock runs with {} random \
+         schedules.\n",
         options.executions, options.schedules
     ));
     if options.mutants {
-        text.push_str("then the same with each operation changed in turn\n");
+        text.push_str("The same is then done with each operation changed in turn.\n");
     }
     text
 }

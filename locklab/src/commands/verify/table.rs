@@ -55,9 +55,10 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         text.push('\n');
     };
     line(format_args!(
-        "thr: threads. pre: most preemptions in a run. holds: in every run\n\
-         within that bound. passes: in all random runs. cut: in those explored,\n\
-         but some within the bound were left out."
+        "thr: threads. pre: the most preemptions in a run. A promise that holds\n\
+         was kept in every run within that bound; one that passes was kept in\n\
+         all random runs. One that is cut was kept in the runs explored, but\n\
+         some runs within the bound were left out."
     ));
     for lock in locks {
         for property in &lock.properties {
@@ -70,7 +71,8 @@ pub(super) fn table(locks: &[LockResult]) -> String {
             }
             if property.schedules > 0 && property.failure.is_none() {
                 let schedules = number::count(property.schedules as usize, "random schedule");
-                let beyond = format!("{schedules} of all of it, fair to each thread: kept in each");
+                let beyond =
+                    format!("{schedules} of all of it, fair to each thread, kept the promise");
                 line(format_args!("{}", wrapped("    ", &beyond).trim_end()));
             }
         }
@@ -105,13 +107,14 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         line(format_args!("\n{}", mutants.trim_end()));
         for lock in locks.iter().filter(|lock| lock.mutants.is_none()) {
             line(format_args!(
-                "{}: not tried, a promise is broken without them",
+                "{}: mutants were not tried, because a promise is broken without them",
                 lock.name
             ));
         }
         line(format_args!(
-            "n/m: n of m break a promise. argued: they break none, for a reason\n\
-             in results/verification.md. survivors: without a known reason."
+            "n/m: n of m mutants break a promise. Those argued break none, for a\n\
+             reason in results/verification.md. Survivors break none, and no reason\n\
+             is known."
         ));
         for lock in locks {
             for survivor in &lock.survivors {

@@ -95,7 +95,7 @@ fn what_was_not_profiled_has_no_section_and_what_failed_says_why() {
         };
     }
     let text = text_of(section(&cell).unwrap());
-    assert!(text.contains("2 of its profiled runs failed, the first because it panicked"));
+    assert!(text.contains("2 of the profiled runs failed; the first failed because it panicked"));
     cell.pairs.clear();
     assert!(section(&cell).is_none());
 }

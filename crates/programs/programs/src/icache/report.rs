@@ -72,8 +72,8 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
         }
     }
     let lacking = match model.processor() {
-        Some(_) => "speculation, the data side, the kernel,\nanother thread on the core.",
-        None => "prefetch, micro-op cache, speculation, L2.",
+        Some(_) => "speculation, the data side, the kernel and\nanother thread on the core.",
+        None => "prefetch, the micro-op cache, speculation and L2.",
     };
     if model.processor().is_none()
         && let Err(why) = super::processor_of_this_machine()
@@ -82,9 +82,10 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     }
     let _ = write!(
         text,
-        "\nSource: model, in an emulated execution of the program alone. Not\n\
-         modelled: {lacking} One layout of one\n\
-         build: compare over several link orders before you conclude.\n"
+        "\nSource: a model, in an emulated execution of the program alone.\n\
+         It leaves out {lacking}\n\
+         This is one layout of one build: compare over several link orders\n\
+         before you conclude.\n"
     );
     if report["vcpus"].as_u64() > Some(1) {
         text += "The program has several threads, so the counts do not repeat.\n";
@@ -96,7 +97,7 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     if let Some(blocks) = rewritten.filter(|blocks| *blocks > 0) {
         let _ = writeln!(
             text,
-            "The program wrote over its own code ({} times); caches keep what was there.",
+            "The program wrote over its own code ({} times);\nthe modelled caches keep the old code.",
             grouped(blocks)
         );
     }
@@ -178,20 +179,20 @@ fn listed(title: &str, places: &[Place]) -> String {
 #[must_use]
 pub fn changed(change: &Change, inline: Option<&str>) -> String {
     let what = inline.map_or("The change".to_owned(), |symbol| {
-        format!("The change of where {symbol} is inlined")
+        format!("The change in the inlining of {symbol}")
     });
     let verdict = match change.verdict {
         "better" => "saves cycles",
         "worse" => "costs cycles",
-        "flat" => "costs nothing that shows",
-        _ => "is not decided: the penalties' band allows both signs",
+        "flat" => "costs no cycles that show",
+        _ => "is not decided, because the band of the penalties allows both signs",
     };
     let percent = change.percent;
     let mut text = format!(
         "\n{what} {verdict}:\n\
          {:+.2} % of the modelled cycles ({:+.2} to {:+.2} % over the band),\n\
-         {:+} instructions. What data costs is in neither build's cycles, so\n\
-         the share of the program's time is smaller.\n",
+         {:+} instructions. The model counts no cycles for data, so the share\n\
+         of the program's time is smaller.\n",
         percent.value, percent.low, percent.high, change.instructions
     );
     for (name, cycles) in change.largest().into_iter().take(4) {
