@@ -68,7 +68,7 @@ impl StoreArgs {
     }
 }
 
-/// How a comparison is carried out and reported, whatever is compared. What is
+/// Says how a comparison is carried out and reported, whatever is compared. What is
 /// compared, and by which design, are settings, which a file may have too.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "How it is carried out")]

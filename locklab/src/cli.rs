@@ -44,7 +44,7 @@ pub struct Misplaced {
     pub cflags: Option<Renamed<BehindTheCommand>>,
 }
 
-/// Where an option belongs that only some commands have.
+/// Stands for an option that only some commands have.
 #[derive(Clone, Copy, Debug)]
 pub enum BehindTheCommand {}
 

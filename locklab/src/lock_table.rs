@@ -1,4 +1,4 @@
-//! What is known of a lock, as a table and as JSON: its costs, its promises and
+//! Prints what is known of a lock, as a table and as JSON: its costs, its promises and
 //! how they were verified.
 //!
 //! Everything comes from the lock itself and from the record of the checker's

@@ -44,7 +44,7 @@ impl Counts {
 
 /// A lock to be measured.
 pub trait Contestant: Sync {
-    /// As tables show it.
+    /// Names it in tables.
     fn name(&self) -> &str;
 
     /// Locks and unlocks so often, on one thread, back to back.

@@ -72,7 +72,7 @@ fn placement() -> impl TypedValueParser<Value = Placement> {
         .try_map(|name| Placement::named(&name))
 }
 
-/// Why settings of a simulation are refused where nothing is simulated.
+/// Says why settings of a simulation are refused where nothing is simulated.
 pub(crate) const NOT_MODELLED: &str = "is for simulated machines; say which, with --on MACHINE";
 
 impl ModelledSettings {

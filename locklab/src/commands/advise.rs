@@ -91,7 +91,7 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     answered(&answer, args, common)
 }
 
-/// What is asked, by the arguments.
+/// Returns the question that the arguments ask.
 fn asked(args: &AdviseArgs) -> Result<Asked<'_>, Error> {
     let on = args.on.iter().map(|name| named(name));
     let locks = args.locks.iter().map(|name| {

@@ -200,7 +200,7 @@ fn check_inline(args: &FrontendArgs, program: &str) -> Result<(), Error> {
     )))
 }
 
-/// What the second run costs more than the first.
+/// Returns what the second run costs more than the first.
 fn compared(model: &Model, before: &Counted, after: &Counted) -> Option<Change> {
     let (old_instructions, old) = counted(&before.report)?;
     let (new_instructions, new) = counted(&after.report)?;

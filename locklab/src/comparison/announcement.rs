@@ -1,4 +1,4 @@
-//! What a comparison will do, before it does it: a line when it begins, and all of
+//! Says what a comparison will do, before it does it: a line when it begins, and all of
 //! it for `--dry-run`.
 
 use locklab_document::number::{count, duration};

@@ -21,11 +21,11 @@ pub struct BloatOMeter {
     /// The version of the rules, in words for a report.
     #[serde(default)]
     pub rules: String,
-    /// As Linux 6.6 and later count: code, data, bss, read-only data and weak
+    /// Counts as Linux 6.6 and later do: code, data, bss, read-only data and weak
     /// symbols.
     #[serde(default)]
     pub with_weak: BloatTotals,
-    /// As Linux before 6.6 counts: without weak symbols.
+    /// Counts as Linux before 6.6 does: without weak symbols.
     pub without_weak: BloatTotals,
 }
 

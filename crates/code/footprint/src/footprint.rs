@@ -105,7 +105,7 @@ pub struct ClassSize {
 /// Bytes of all sections of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionSize {
-    /// As in the file; in object files `.text.f` is part of `.text`.
+    /// Names it as the file does; in object files `.text.f` is part of `.text`.
     pub name: String,
     /// Names the purpose of the bytes.
     pub class: Class,

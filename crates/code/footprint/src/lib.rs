@@ -1,4 +1,4 @@
-//! What two ELF files hold, symbol by symbol, old against new: executables,
+//! Compares the contents of two ELF files symbol by symbol, old against new: executables,
 //! objects, archives, kernel images, or folders of them. Beside what
 //! `scripts/bloat-o-meter` says (and in agreement with it, see
 //! [`bloat_o_meter_totals`]): symbols matched although a compiler cloned or

@@ -1,4 +1,4 @@
-//! What a comparison is asked to read, besides sections and symbols.
+//! Says what a comparison reads, besides sections and symbols.
 
 use crate::footprint::Pair;
 use crate::hot::{Place, SHARE};

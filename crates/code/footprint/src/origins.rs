@@ -1,4 +1,4 @@
-//! What a function is called whose entry of DWARF is at a given offset. An
+//! Finds the name of a function by the offset of its entry in DWARF. An
 //! inlined copy only refers to its function: within its unit, or with
 //! link-time optimisation (`DW_FORM_ref_addr`) in any other, so that all
 //! units must be reachable. Must never keep more than the current unit and

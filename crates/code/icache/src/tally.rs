@@ -1,4 +1,4 @@
-//! What is counted. A tally has one writer, the vCPU it belongs to; others
+//! Counts accesses and misses. A tally has one writer, the vCPU it belongs to; others
 //! may read it at any time, without a lock.
 
 use std::ops::{Add, Sub};

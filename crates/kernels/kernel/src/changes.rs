@@ -1,4 +1,4 @@
-//! What a kernel is made of: its source, its configuration, its patches, and
+//! Lists what makes a kernel: its source, its configuration, its patches, and
 //! what is inlined in it. Parts are checked and joined here; nothing is built.
 
 use locklab_host::error::Error;

@@ -1,4 +1,4 @@
-//! Whether a kernel for a test machine has the drivers that its network card and its
+//! Checks that a kernel for a test machine has the drivers that its network card and its
 //! disk need, built in.
 //!
 //! `make localyesconfig` leaves out what it does not understand and says nothing, and

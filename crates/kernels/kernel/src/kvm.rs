@@ -1,4 +1,4 @@
-//! Whether guests run on the processor (KVM) or in QEMU's translator (TCG).
+//! Decides whether guests run on the processor (KVM) or in QEMU's translator (TCG).
 //!
 //! An existing device node proves nothing, and in a nested machine it may
 //! hang; so a guest is booted, for at most 20 seconds. The result is kept in

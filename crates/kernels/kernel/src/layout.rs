@@ -1,4 +1,4 @@
-//! The same kernel in other link orders.
+//! Links the same kernel in other orders.
 //!
 //! The placement of code decides which lines share a set of the cache, and that
 //! effect of chance is often larger than the effect under study. So a build is
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The form in which an image is booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As it was linked, with a PVH entry: QEMU boots it itself.
+    /// The image as it was linked, with a PVH entry: QEMU boots it itself.
     Vmlinux,
     /// Compressed, with the header that a boot loader and kexec need.
     BzImage,

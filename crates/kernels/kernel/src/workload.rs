@@ -138,7 +138,7 @@ impl Workload {
 /// A workload with its amount of work and its number of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// Which program runs in the guest.
+    /// The program that runs in the guest.
     pub workload: Workload,
     /// Units of work in the measured part (of each process, where there are
     /// several; of the fastest thread, in each cell of a matrix; seconds for
@@ -155,7 +155,7 @@ pub struct Load {
     /// without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
-    /// Whether the kernel's waits for locks are recorded, and nothing else is
+    /// Says whether the kernel's waits for locks are recorded, and nothing else is
     /// taken from the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profile: bool,

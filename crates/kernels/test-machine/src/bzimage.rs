@@ -1,4 +1,4 @@
-//! What a bzImage says about itself, so that a kernel that answers is known to
+//! Reads what a bzImage says about itself, so that a kernel that answers is known to
 //! be the one that was loaded. It must never guess: an image without the header
 //! is refused.
 

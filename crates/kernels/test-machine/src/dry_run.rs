@@ -1,4 +1,4 @@
-//! What a comparison on a test machine would do: its time, its steps, and what
+//! Says what a comparison on a test machine would do: its time, its steps, and what
 //! it leaves untouched. It must never speak to the machine.
 
 use crate::prepare::last_cycle;

@@ -1,4 +1,4 @@
-//! How long a machine is waited for.
+//! Decides how long a machine is waited for.
 //!
 //! Only the time counts in which this program could look: a limit of a boot must not
 //! run out because the program was stopped, or because its own machine had no time

@@ -1,4 +1,4 @@
-//! What one check found, and what to do about it. It examines nothing.
+//! Holds what one check found, and what to do about it. It examines nothing.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What this machine can measure, what it cannot, and the remedy.
+//! Examines what this machine can measure, what it cannot, and the remedy.
 //!
 //! Reads and probes; changes no setting, and opens no device that might not
 //! answer. A device node that exists does not prove that the device works, so

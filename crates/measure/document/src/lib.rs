@@ -442,7 +442,7 @@ pub struct Timeline {
     pub x_title: String,
     /// Time and value of the baseline's runs.
     pub baseline: Vec<(f64, f64)>,
-    /// Those of the experiment.
+    /// The points of the experiment.
     pub experiment: Vec<(f64, f64)>,
     /// Writes a value.
     pub format: fn(f64) -> String,

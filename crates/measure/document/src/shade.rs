@@ -1,4 +1,4 @@
-//! How strongly a cell of a heat map is coloured: five steps either side.
+//! Decides how strongly a cell of a heat map is coloured: five steps either side.
 //!
 //! Blue is better and orange is worse, which readers with any of the common
 //! colour deficiencies tell apart. Only a verdict colours a cell: one that is

@@ -1,4 +1,4 @@
-//! Who had the CPUs: this process with its children, or others.
+//! Measures who had the CPUs: this process with its children, or others.
 //!
 //! Figures of a machine that others used too say less of the program. Reads the
 //! kernel's counts only; must never decide what that means for a figure.
@@ -14,9 +14,9 @@ use std::time::Duration;
 pub struct CpuUse {
     /// The moment, on [`clock::now`](crate::clock::now), in nanoseconds.
     pub at_ns: u64,
-    /// Of all programs, with what a hypervisor took from this machine.
+    /// The time of all programs, with what a hypervisor took from this machine.
     pub all: Duration,
-    /// Of this process and of its children that have ended and been waited for.
+    /// The time of this process and of its children that have ended and been waited for.
     pub own: Duration,
 }
 

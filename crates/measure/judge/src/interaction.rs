@@ -1,4 +1,4 @@
-//! Whether a difference depends on the circumstances in which it was measured:
+//! Tests whether a difference depends on the circumstances in which it was measured:
 //! a test of interaction over all comparisons of a session.
 //!
 //! Pairs of one comparison that were measured in two circumstances (the host

@@ -1,4 +1,4 @@
-//! Whether a comparison may end before the others: an interim analysis that
+//! Decides whether a comparison may end before the others: an interim analysis that
 //! costs the verdict a negligible amount.
 //!
 //! Pairs that decide nothing more could be spent on another

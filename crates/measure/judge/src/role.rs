@@ -1,4 +1,4 @@
-//! Whether a comparison decides or explains.
+//! Says whether a comparison decides or explains.
 
 #[cfg(doc)]
 use crate::settings::Settings;

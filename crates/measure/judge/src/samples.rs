@@ -1,4 +1,4 @@
-//! What a comparison is made of: pairs of runs, or two samples that nothing
+//! Holds the samples of a comparison: pairs of runs, or two samples that nothing
 //! pairs.
 //!
 //! Pairs are what one should measure. Two independent samples are what many files

@@ -42,11 +42,11 @@ pub struct Experiment {
     pub caveats: Vec<String>,
     /// Cells in the order of the report, measured or not.
     pub cells: Vec<Cell>,
-    /// What is missing and why, if the experiment did not end normally.
+    /// Says what is missing and why, if the experiment did not end normally.
     pub interrupted: Option<String>,
 }
 
-/// How the report of an experiment is laid out. The axes of its cells say it,
+/// Says how the report of an experiment is laid out. The axes of its cells say it,
 /// so an instrument need not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -93,12 +93,12 @@ pub struct Design {
     pub seed: u64,
     /// The margin for flat, as a fraction.
     pub delta: f64,
-    /// How primary metrics share the 5 %.
+    /// Says how primary metrics share the 5 %.
     #[schemars(with = "String")]
     pub family: Family,
-    /// Whether the experiment is the baseline again.
+    /// Says whether the experiment is the baseline again.
     pub aa: bool,
-    /// How many more rounds of `pairs` a cell may get that is undecided after one.
+    /// The number of further rounds of `pairs` that an undecided cell may get.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry: u32,
 }
@@ -137,7 +137,7 @@ pub struct Cell {
     pub about: String,
     /// Facts about its set-up.
     pub facts: Facts,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     pub oversubscribed: bool,
     /// The metrics that each run gives.
     pub metrics: Vec<Metric>,
@@ -152,7 +152,7 @@ pub struct Cell {
     /// decided before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Why it was not run, or not to the end.
+    /// Says why it was not run, or not to the end.
     pub stopped: Option<String>,
 }
 

@@ -175,7 +175,7 @@ fn too_few_for(family: Family, judged: usize, looks: usize, pairs: usize) -> Opt
     })
 }
 
-/// Why cells are not complete, if some are not.
+/// Returns why cells are not complete, if some are not.
 #[must_use]
 pub fn not_complete(experiment: &Experiment) -> Option<String> {
     let stopped = || experiment.cells.iter().filter(|c| c.stopped.is_some());

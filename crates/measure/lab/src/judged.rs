@@ -1,6 +1,6 @@
 //! A cell with its verdicts, and the figures of either side.
 //!
-//! What the judge made of a cell, for those that add to it and for reports. It
+//! Holds the judge's verdict on a cell, for those that add to it and for reports. It
 //! must never decide anything itself.
 
 use crate::experiment::{Metric, Role};

@@ -90,14 +90,14 @@ pub(crate) struct MetricKind {
 pub(crate) enum InText {
     /// None.
     No,
-    /// Of handoffs and fairness, both sides under this title and in columns
+    /// Shows handoffs or fairness of both sides under this title and in columns
     /// of this width; of several cells the median.
     Median(&'static str, usize),
-    /// As above; of several cells the worst.
+    /// Shows the same, and of several cells the worst.
     Worst(&'static str, usize),
-    /// Of acquisition latency, under this title.
+    /// Shows acquisition latency under this title.
     Latency(&'static str),
-    /// Of the latency of readers and of writers, under this title.
+    /// Shows the latency of readers and of writers under this title.
     ByUse(Use, &'static str),
 }
 

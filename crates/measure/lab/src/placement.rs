@@ -1,4 +1,4 @@
-//! Where a virtual machine's CPUs were while it was measured, and whether that
+//! Finds where a virtual machine's CPUs were while it was measured, and whether that
 //! matters.
 //!
 //! A pair compares both sides in one place, so pairs of several places are

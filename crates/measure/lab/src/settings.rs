@@ -61,7 +61,7 @@ fn as_value(settings: &impl Serialize) -> Result<Value, Error> {
         .map_err(|e| Error::Usage(format!("a setting cannot be written as text: {e}")))
 }
 
-/// Whether a setting was given: an absent one is null, an empty list, a table
+/// Returns whether a setting was given: an absent one is null, an empty list, a table
 /// without anything given, or a flag that is not set.
 fn is_given(value: &Value) -> bool {
     match value {
@@ -98,7 +98,7 @@ impl Percent {
     }
 }
 
-/// What counts as flat, unless something else was decided before the run.
+/// Returns what counts as flat, unless something else was decided before the run.
 impl Default for Percent {
     fn default() -> Self {
         Self(1.0)
@@ -296,7 +296,7 @@ pub struct Renamed<T>(PhantomData<T>);
 
 /// The name that a setting has now.
 pub trait NewName: Clone + Send + Sync + 'static {
-    /// What the old name says today, and what to write instead.
+    /// Says what the old name means today, and what to write instead.
     const SENTENCE: &'static str;
 }
 

@@ -1,4 +1,4 @@
-//! What threads do around locks, as options and as keys of a file: the same for
+//! Reads what threads do around locks, as options and as keys of a file: the same for
 //! a matrix, a ranking and a sweep, here and on a model. All of them make
 //! [`Cells`] of it.
 
@@ -189,7 +189,7 @@ impl WorkloadSettings {
         }
     }
 
-    /// What a turn does beyond its lengths.
+    /// Returns what a turn does beyond its lengths.
     #[must_use]
     pub fn mix(&self) -> Mix {
         let usual = Mix::default();
@@ -278,7 +278,7 @@ impl FromStr for Threads {
     }
 }
 
-/// Whether `--reads` makes a difference to any of these locks, each with
+/// Checks that `--reads` makes a difference to any of these locks, each with
 /// whether readers share it.
 ///
 /// # Errors

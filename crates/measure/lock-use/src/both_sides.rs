@@ -7,7 +7,7 @@ use locklab_document::{Column, ColumnGroup, Table};
 use locklab_judge::Side;
 use std::collections::BTreeMap;
 
-/// Who waited for which lock, on both sides of a comparison.
+/// Holds who waited for which lock, on both sides of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BothSides {
     /// Holds what was seen of the locks of a name and kind.

@@ -1,4 +1,4 @@
-//! What no other lock can exceed, without a model: the time that locks took from threads
+//! Computes what no other lock can exceed, without a model: the time that locks took from threads
 //! that had work.
 
 use crate::times::Times;

@@ -1,4 +1,4 @@
-//! What was counted of one lock, or at one call site.
+//! Holds the counts of one lock, or of one call site.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Who waited for which lock, and where.
+//! Tells who waited for which lock, and where.
 //!
 //! Whoever observes locks (a recording of a program, the interposer's profile, a kernel's
 //! tracepoints, a table of another tool) fills rows of [`Used`]; reports show them by

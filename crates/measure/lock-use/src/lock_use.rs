@@ -25,7 +25,7 @@ pub struct Used {
     pub spent: Option<Spent>,
 }
 
-/// Who waited for which lock, and where.
+/// Holds who waited for which lock, and where.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockUse {
     /// Holds what threads did, all together.

@@ -1,4 +1,4 @@
-//! Where the time of waits went.
+//! Divides the time of waits by its causes.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What threads did, all together.
+//! Holds the time that all threads spent on each kind of activity.
 
 /// The share of waiting below which no other lock is worth a try.
 ///

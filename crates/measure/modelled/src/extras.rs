@@ -1,4 +1,4 @@
-//! What a session of a simulated matrix shows besides its cells, if that was asked.
+//! Shows what a session of a simulated matrix has besides its cells, if that was asked.
 //!
 //! Nothing of it is stored, so a stored report does not have it.
 

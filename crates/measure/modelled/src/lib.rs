@@ -1,6 +1,6 @@
 //! The instrument of modelled machines: two locks in a matrix, simulated.
 //!
-//! The same question, runner, judge and report as on hardware. A pair is one
+//! It has the question, runner, judge and report of hardware. A pair is one
 //! seed for both locks, so its runs have no order. Simulated figures are
 //! labelled as simulated, and the assumptions of the model are in every
 //! report. This crate must never present a simulated figure as a measured one.

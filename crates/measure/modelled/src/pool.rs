@@ -86,7 +86,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     T: Send + 'static,
 {
-    /// As [`Pool::fetch`], for an instrument: until `interrupt` is set. A
+    /// Fetches a result as [`Pool::fetch`] does, for an instrument: until `interrupt` is set. A
     /// simulation that failed stops what `failed` says.
     pub(crate) fn simulated(
         &self,

@@ -1,4 +1,4 @@
-//! What the simulator appends to the report of a matrix: to a simulated one the
+//! Appends to the report of a matrix what the simulator knows: to a simulated one the
 //! figures that only a simulation can give, read back from the samples, so that a
 //! stored report has them too; to a measured one the command that goes beyond the
 //! limits of its machine.

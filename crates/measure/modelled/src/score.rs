@@ -1,4 +1,4 @@
-//! How often a direction of the model was right where the answer is published,
+//! Counts how often a direction of the model was right where the answer is published,
 //! for the kinds of question that a comparison asks.
 //!
 //! The counts are those of `locklab_published`. Every report on models quotes them

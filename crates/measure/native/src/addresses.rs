@@ -1,4 +1,4 @@
-//! Where the locks of a block lie, with all that its workers touch.
+//! Places the locks of a block, with all that its workers touch.
 //!
 //! A block draws several sets of addresses, and each pair of slices uses one of
 //! them, both locks the same. A block with one address would have to be short, for

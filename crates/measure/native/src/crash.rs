@@ -33,7 +33,7 @@ static HANDED: Mutex<Option<String>> = Mutex::new(None);
 /// Number of threads that have been parked, ever.
 static PARKED: AtomicU32 = AtomicU32::new(0);
 
-/// Whose crash a handler has met.
+/// Says whose crash a handler has met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The first of this block, whose handler says what it found.

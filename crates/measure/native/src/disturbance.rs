@@ -1,4 +1,4 @@
-//! Whether the machine disturbed a pair of slices: by how much of its time a
+//! Decides whether the machine disturbed a pair of slices: by how much of its time a
 //! worker lost, not by what happened.
 //!
 //! It uses the machine's accounting only: the behaviour of a lock never decides

@@ -1,4 +1,4 @@
-//! What a report says of this machine and of a plan on it: facts for its head,
+//! Collects what a report says of this machine and of a plan on it: facts for its head,
 //! and the caveats for a reader.
 
 use crate::layout::LAYOUTS;

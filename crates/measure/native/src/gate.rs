@@ -1,4 +1,4 @@
-//! Whether a recorded program, replayed on this machine under its own lock, gets on
+//! Decides whether a recorded program, replayed on this machine under its own lock, gets on
 //! as it did when it was recorded.
 //!
 //! It must never say anything of another lock.

@@ -26,7 +26,7 @@ pub(crate) enum TurnKind {
     Alike,
     /// Drawn from a mix.
     Drawn,
-    /// Those of a recorded program.
+    /// The steps of a recorded program.
     Replayed,
 }
 
@@ -58,7 +58,7 @@ unsafe fn build<T: Default>(place: NonNull<u8>) {
     unsafe { place.cast::<T>().write(T::default()) };
 }
 
-/// As [`build`], for a lock, which is then in its final place.
+/// Builds a lock as [`build`] does; it is then in its final place.
 unsafe fn build_lock<L: RawLock<NativePlatform>>(place: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe {

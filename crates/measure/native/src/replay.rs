@@ -131,7 +131,7 @@ impl Replay {
         scripts.collect()
     }
 
-    /// Of each lock by how many steps a section is longer if another worker had it, if
+    /// Returns for each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
     pub(crate) fn moved(&self, step_ns: f64) -> Vec<Option<u64>> {
         let in_steps = |ns: f64| (ns / step_ns).round() as u64;

@@ -32,7 +32,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// As it is where a slice begins, with so many posts.
+    /// Resets it to the state where a slice begins, with so many posts.
     pub(crate) fn reset(&self, posts: u32) {
         self.posts.store(posts, Ordering::Relaxed);
         self.waiters.store(0, Ordering::Relaxed);

@@ -112,7 +112,7 @@ impl Request {
         }
     }
 
-    /// Of each lock by how many steps a section is longer if another worker had it, if
+    /// Returns for each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
     pub(crate) fn moved(&self) -> Vec<Option<u64>> {
         match &self.replay {

@@ -50,7 +50,7 @@ pub struct Resolution {
 pub struct Row {
     /// Number of threads.
     pub threads: usize,
-    /// Of each cell: the standard deviation of the logarithm of the ratio, from
+    /// Holds for each cell the standard deviation of the logarithm of the ratio, from
     /// block to block, and the time of a block in ns.
     pub scatter: Vec<(f64, u64)>,
 }

@@ -1,4 +1,4 @@
-//! How far apart the CPUs in use are: the round trip of a cache line.
+//! Measures how far apart the CPUs in use are: the round trip of a cache line.
 //!
 //! A virtual machine's CPUs migrate on their host within a minute, and
 //! contended results change with them by a factor of 4 to 10. So the workers of

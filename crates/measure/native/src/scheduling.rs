@@ -1,4 +1,4 @@
-//! What sleeping and waking threads cost on this machine: the figures of the
+//! Measures what sleeping and waking threads cost on this machine: the figures of the
 //! simulated operating system.
 //!
 //! Each is the median of many, because preemption can only add. It runs while no
@@ -33,7 +33,7 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// As figures of a machine file, in their units.
+    /// Returns the figures of a machine file, in their units.
     #[must_use]
     pub fn figures(&self) -> [(&'static str, f64); 4] {
         [

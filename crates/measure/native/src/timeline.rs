@@ -1,4 +1,4 @@
-//! How often a worker reads the clock, and its counts at the edges of
+//! Decides how often a worker reads the clock, and its counts at the edges of
 //! the windows of a slice.
 //!
 //! No other thread does that for it: a controller that woke every millisecond

@@ -52,7 +52,7 @@ pub(crate) struct Worker<'a> {
 pub(crate) struct Done {
     /// Increments: one for each lock that it took to write.
     pub(crate) increments: u64,
-    /// Of these, those after one of another worker.
+    /// The number of these that follow one of another worker.
     pub(crate) handoffs: u64,
     /// Says whether a call of the kernel failed.
     pub(crate) failed: bool,

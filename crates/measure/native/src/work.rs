@@ -46,7 +46,7 @@ pub struct Section {
 unsafe impl Sync for Section {}
 
 impl Head {
-    /// As [`Section::enter`].
+    /// Enters a section; see [`Section::enter`].
     #[inline(always)]
     pub(crate) fn enter(&self, me: u64) -> bool {
         // These are not read-modify-writes: the lock under test must make
@@ -60,7 +60,7 @@ impl Head {
         handoff
     }
 
-    /// As [`Section::turns`].
+    /// Returns the turns of a section; see [`Section::turns`].
     pub(crate) fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How long whole published experiments take to simulate: wall time on two
+//! Measures how long whole published experiments take to simulate: wall time on two
 //! threads. `locklab-sim` has the benchmark of the simulator itself.
 
 use locklab_published::reproduce;

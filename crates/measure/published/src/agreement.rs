@@ -1,4 +1,4 @@
-//! How well simulated figures agree with published ones.
+//! Computes how well simulated figures agree with published ones.
 
 use serde::Serialize;
 

@@ -136,7 +136,7 @@ pub enum ExperimentKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What the file compares; there is one kind that can be simulated.
+    /// Says what the file compares; there is one kind that can be simulated.
     pub kind: ExperimentKind,
     /// Number of the report, if it is one of the five.
     pub report: Option<u32>,
@@ -144,7 +144,7 @@ pub struct Experiment {
     pub title: String,
     /// Name of the machine.
     pub machine: String,
-    /// How close that is to the published machine.
+    /// Says how close that is to the published machine.
     pub near: Option<String>,
     /// Figures of the published machine's data sheet, which replace those of
     /// the machine file.
@@ -152,7 +152,7 @@ pub struct Experiment {
     pub facts: BTreeMap<String, f64>,
     /// File of the published figures.
     pub reference: String,
-    /// What would settle the figures that the model misses: a measurement that nobody
+    /// Says what would settle the figures that the model misses: a measurement that nobody
     /// has published, as far as is known.
     pub settled_by: Option<String>,
     /// The rule by which the published figures were made.
@@ -190,11 +190,11 @@ pub struct FigureOf {
     /// Its place in the reference file: see [`Reference::figure`]. None if
     /// nothing was published.
     pub published: Option<String>,
-    /// Whether only the direction of the published figure is compared: what was
+    /// Says whether only the direction of the published figure is compared: what was
     /// measured is near to what is simulated, and not the same.
     #[serde(default)]
     pub direction_only: bool,
-    /// What the ratio is of.
+    /// Names the quantity of the ratio.
     #[serde(default)]
     pub measure: Measure,
     /// Name of a workload, with its default parameters.
@@ -220,7 +220,7 @@ pub struct FigureOf {
     pub without_pause: Option<Side>,
 }
 
-/// What a published ratio is of.
+/// Names the quantity of a published ratio.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -247,7 +247,7 @@ pub enum Direction {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Threads {
-    /// The same for all figures.
+    /// All figures have the same number.
     One(usize),
     /// Several, each with a figure of its own.
     Each(Vec<usize>),

@@ -1,4 +1,4 @@
-//! How a lock of a published program is made for the simulator, whichever program it is
+//! Makes a lock of a published program for the simulator, whichever program it is
 //! of. It must know no lock.
 
 use locklab_locks::RawLock;

@@ -106,12 +106,12 @@ pub struct OwnReference {
     rule: Rule,
     placement: Placement,
     threads: Vec<usize>,
-    /// Of each thread; none if the file leaves it to the lock.
+    /// The number of each thread; none if the file leaves it to the lock.
     operations: Option<u64>,
     turn: Loop,
     without_pause: Vec<String>,
     baseline: String,
-    /// Of each lock, its figures, as times for one operation, or ratios of rates
+    /// Holds for each lock its figures, as times for one operation, or ratios of rates
     /// over the baseline's.
     figures: Vec<(String, Vec<f64>)>,
     are_ratios: bool,

@@ -1,4 +1,4 @@
-//! How often a direction that the simulator prints was right where the answer is
+//! Counts how often a direction that the simulator prints was right where the answer is
 //! published: the counts of `reproduce --all`, kept in
 //! `reference/validation.toml` so that every simulated report can quote them.
 
@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 pub struct Validation {
     /// Simulated ratios that are off 1 by more than [`FLAT`].
     pub printed: u32,
-    /// Those whose direction is the published one.
+    /// The number whose direction is the published one.
     pub right: u32,
 }
 

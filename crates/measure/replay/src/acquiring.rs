@@ -1,4 +1,4 @@
-//! What becomes of the records of a lock that is acquired, refused or given up: steps,
+//! Reads the records of a lock that is acquired, refused or given up: steps,
 //! and what they say of the lock. It must never read a record of anything else.
 
 use crate::migration::{Fetch, Place, Section};

@@ -1,4 +1,4 @@
-//! What ends a wait for another thread. It must never know who waits.
+//! Names what ends a wait for another thread. It must never know who waits.
 
 /// Names what ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Which thread ended which wait: signals are matched to the waits that they
+//! Finds which thread ended which wait: signals are matched to the waits that they
 //! ended, births and ends of threads to those who waited for them.
 //!
 //! A signal that found nobody waiting is lost, as in the program. Whom of several

@@ -1,4 +1,4 @@
-//! Which threads do the same, and which of them run when there are more or fewer.
+//! Finds which threads do the same, and which of them run when there are more or fewer.
 //!
 //! Threads are alike if their acquisitions come from the same call sites in
 //! similar parts and at similar rates.

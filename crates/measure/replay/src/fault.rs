@@ -1,4 +1,4 @@
-//! Why a recording describes no program that can be run again.
+//! Says why a recording describes no program that can be run again.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How holds grow with the number of threads: what two recordings of one program say,
+//! Computes how holds grow with the number of threads: what two recordings of one program say,
 //! one of few threads and one of many.
 //!
 //! What a section uses is in other CPUs' caches the more often the more threads there
@@ -23,7 +23,7 @@ pub(crate) type Place = Vec<(Vec<u8>, u64)>;
 /// Says why two recordings do not say how holds grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoGrowth {
-    /// As many threads ran at a time in the one as in the other.
+    /// The same number of threads ran at a time in both.
     AsMany(usize),
     /// They have no place in common where locks were held often enough.
     NoPlace,
@@ -137,8 +137,9 @@ impl Program {
         self.recorded.cpus.map_or(threads, |cpus| cpus.min(threads))
     }
 
-    /// As if so many threads ran at a time: what is done under a lock takes longer, or
-    /// less long, than it did with [`Self::running`]. The longest-held lock counts.
+    /// Returns the program as if so many threads ran at a time: what is done under a lock
+    /// takes longer, or less long, than it did with [`Self::running`]. The longest-held
+    /// lock counts.
     #[must_use]
     pub fn with_running(&self, growth: &Growth, threads: usize) -> Self {
         let by = threads.max(1) as f64 / self.running().max(1) as f64;

@@ -1,4 +1,4 @@
-//! How much longer a section is if another thread had its lock before: the data that
+//! Computes how much longer a section is if another thread had its lock before: the data that
 //! it protects is then in another CPU's cache.
 //!
 //! Under the recorded lock one thread may have had many turns in a row, and under
@@ -94,7 +94,7 @@ pub(crate) fn mean_fetch(fetches: &[Fetch], fetched: &BTreeMap<Place, u64>) -> O
     (mean >= LEAST_NS).then_some(mean)
 }
 
-/// Of each lock by how many ticks its sections are longer after another thread's;
+/// Returns for each lock by how many ticks its sections are longer after another thread's;
 /// `None` where the recording does not say.
 pub(crate) fn moved(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
     // Lengths after the own, after another's without a sleep, and after a sleep.

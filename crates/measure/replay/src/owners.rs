@@ -1,4 +1,4 @@
-//! Who holds each lock, reads it or waits for it, while the records of a recording are
+//! Follows who holds each lock, reads it or waits for it, while the records of a recording are
 //! read in order.
 //!
 //! Whoever reads a recording asks this, so that all agree on what was a wait. It must never
@@ -7,7 +7,7 @@
 use locklab_trace::{Access, Attempt};
 use std::collections::HashMap;
 
-/// Who uses a lock.
+/// Holds who uses a lock.
 #[derive(Default)]
 pub(crate) struct Use {
     /// The thread that holds it alone, and how often.

@@ -50,7 +50,7 @@ pub struct Lock {
     pub shared: bool,
     /// Acquisitions in the window.
     pub acquired: u64,
-    /// Those of them that waited.
+    /// The number of them that waited.
     pub contended: u64,
     /// For how long, in nanoseconds.
     pub waited_ns: f64,
@@ -130,16 +130,15 @@ pub struct Recorded {
     pub cpus: Option<usize>,
     /// Nanoseconds in which threads computed, all together.
     pub work_ns: f64,
-    /// In which they waited for locks.
+    /// The time in which they waited for locks.
     pub waited_ns: f64,
-    /// In which they acquired without waiting, and released.
+    /// The time in which they acquired without waiting, and released.
     pub operations_ns: f64,
-    /// In which they waited for other threads, whose step ends the wait.
+    /// The time in which they waited for other threads, whose step ends the wait.
     pub matched_ns: f64,
-    /// In which they waited for what was not recorded.
+    /// The time in which they waited for what was not recorded.
     pub unmatched_ns: f64,
-    /// In which threads were ready and no CPU can have run them. It is in no
-    /// step.
+    /// The time in which threads were ready and no CPU can have run them. It is in no step.
     pub preempted_ns: f64,
     /// Counts how many CPUs other programs had, if the program had to share the machine's
     /// with them.

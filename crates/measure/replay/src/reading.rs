@@ -11,7 +11,7 @@ use crate::wakes::Wakes;
 use locklab_trace::{Event, Module, Trace, WithoutCpu};
 use std::collections::HashMap;
 
-/// Who is being woken for a lock while the recording is read.
+/// Holds who is being woken for a lock while the recording is read.
 #[derive(Default)]
 pub(crate) struct Waking {
     /// When the release began that goes on and may wake a waiter.
@@ -68,7 +68,7 @@ pub(crate) fn median(of: &mut [u64]) -> u64 {
 }
 
 impl<'a> Reading<'a> {
-    /// Of a window that begins at `from`.
+    /// Begins to read a window at `from`.
     pub(crate) fn new(trace: &'a Trace, from: u64, recorder: u64, whole: [u64; 2]) -> Self {
         let mut reading = Self {
             trace,

@@ -1,4 +1,4 @@
-//! Which locks are kept: those that several threads used, the most contended
+//! Chooses the locks that are kept: those that several threads used, the most contended
 //! first. What is done with the others is work.
 
 use crate::program::{Lock, Step};

@@ -1,4 +1,4 @@
-//! Where the time of waits went. It must never count the same time twice.
+//! Finds where the time of waits went. It must never count the same time twice.
 
 /// Describes where the time of waits went, in ticks; [`locklab_lock_use::Spent`] has the
 /// meanings.

@@ -100,7 +100,7 @@ struct Running {
     stacks: HashMap<u64, usize>,
 }
 
-/// Who waits for a lock, and since when it is held or free.
+/// Holds who waits for a lock, and since when it is held or free.
 #[derive(Default)]
 struct Line {
     waiters: Vec<usize>,

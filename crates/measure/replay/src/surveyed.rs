@@ -1,4 +1,4 @@
-//! What a survey of a recording has: its images, threads, locks and call sites. It must never
+//! Holds the survey of a recording: its images, threads, locks and call sites. It must never
 //! read a record.
 
 use crate::spent::SpentTicks;

@@ -61,7 +61,7 @@ pub(crate) struct Releases {
     pub(crate) since: u64,
     /// Says whether a thread waited for the lock when it began.
     pub(crate) awaited: bool,
-    /// Who operated on the lock before, if that and the site are known.
+    /// Says who operated on the lock before, if that and the site are known.
     pub(crate) before: Option<Before>,
 }
 

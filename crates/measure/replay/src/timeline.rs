@@ -1,4 +1,4 @@
-//! How a lock was used in the course of the window: how much of each part of it the
+//! Shows how a lock was used in the course of the window: how much of each part of it the
 //! lock was held, and how many threads waited. It must never decide what is replayed.
 
 /// Parts of the window.

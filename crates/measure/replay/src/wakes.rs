@@ -1,4 +1,4 @@
-//! What wake-ups cost where the program was recorded, as the recording met them:
+//! Measures what wake-ups cost where the program was recorded, as the recording met them:
 //! they differ by a factor of three between an idle machine and a busy one, and
 //! between virtual machines by more.
 //!
@@ -17,7 +17,7 @@ const LEAST_CALL_NS: f64 = 50.0;
 const SOME: u64 = 3;
 /// The fewest wake-ups that say something.
 const FEWEST: usize = 50;
-/// Of all, the part that is left out, the longest: those that lost their CPU.
+/// The part of all that is left out, the longest: those threads lost their CPU.
 const LONGEST: f64 = 0.02;
 
 /// Wake-ups, in ticks.

@@ -5,7 +5,7 @@ use crate::program::{Program, Step};
 use locklab_judge::fork_seed;
 
 impl Program {
-    /// As if what is done under a lock took `factor` times as long.
+    /// Returns the program as if the work under a lock took `factor` times as long.
     #[must_use]
     pub fn with_holds_of(&self, lock: u32, factor: f64) -> Self {
         let mut changed = self.clone();
@@ -23,7 +23,8 @@ impl Program {
         changed
     }
 
-    /// As if a lock were several, of which each acquisition takes one by chance.
+    /// Returns the program as if a lock were several, of which each acquisition takes one
+    /// by chance.
     #[must_use]
     pub fn with_split(&self, lock: u32, parts: u32, seed: u64) -> Self {
         let mut changed = self.clone();
@@ -56,7 +57,7 @@ impl Program {
         changed
     }
 
-    /// As if of the acquisitions of a lock all but one in `writes` let others
+    /// Returns the program as if all but one in `writes` acquisitions of a lock let others
     /// read.
     #[must_use]
     pub fn with_readers_of(&self, lock: u32, writes: u64) -> Self {
@@ -80,7 +81,7 @@ impl Program {
         changed
     }
 
-    /// As if there were no locks, and no thread harmed another.
+    /// Returns the program as if there were no locks, and no thread harmed another.
     #[must_use]
     pub fn without_locks(&self) -> Self {
         let mut changed = self.clone();

@@ -1,4 +1,4 @@
-//! Which part of a recording is run again: a whole window, so that queues stay
+//! Chooses the part of a recording that is run again: a whole window, so that queues stay
 //! true, in which as many threads as ever take locks.
 
 use crate::fault::Fault;

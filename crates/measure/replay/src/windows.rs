@@ -1,4 +1,4 @@
-//! What threads did in each of some equal parts of a recording, from which it is known how
+//! Measures what threads did in each of some equal parts of a recording, from which it is known how
 //! much that varies. It must never know what a stretch was.
 
 /// The number of parts of a recording.

@@ -1,4 +1,4 @@
-//! What a file of samples holds: benchmarks, each with its runs.
+//! Holds the contents of a file of samples: benchmarks, each with its runs.
 //!
 //! One form for all programs. A value is as the program printed it, in a unit
 //! that is named; what cannot be used is kept, so that it is found by the judge

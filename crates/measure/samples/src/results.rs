@@ -40,9 +40,9 @@ struct Results {
     files: [File; 2],
     settings: Settings,
     drift: Drift,
-    /// What a reader must know, in sentences.
+    /// Says what a reader must know, in sentences.
     caveats: Vec<String>,
-    /// What was shown, in sentences.
+    /// Says what was shown, in sentences.
     conclusion: Vec<String>,
     /// One entry for each benchmark that both files have.
     workloads: Vec<Workload>,
@@ -52,7 +52,7 @@ struct Results {
     geometric_mean: Option<GeometricMean>,
 }
 
-/// Where the figures come from.
+/// Says where the figures come from.
 #[derive(Serialize, JsonSchema)]
 struct Provenance {
     /// Always `files`: nothing was measured.
@@ -79,7 +79,7 @@ struct File {
     format: Format,
 }
 
-/// How the samples were judged.
+/// Says how the samples were judged.
 #[derive(Serialize, JsonSchema)]
 struct Settings {
     /// The margin for flat, as a fraction.
@@ -97,11 +97,11 @@ struct Settings {
 /// The drift that is assumed of samples that were not taken in turn.
 #[derive(Serialize, JsonSchema)]
 struct Drift {
-    /// As a fraction in an hour.
+    /// The drift of an hour, as a fraction.
     per_hour: f64,
     /// The time between the files, in seconds.
     apart_s: f64,
-    /// How much of it counts, in seconds.
+    /// The part of it that counts, in seconds.
     drifting_s: f64,
     /// The bias that a difference must exceed, as a fraction.
     allowance: f64,
@@ -132,7 +132,7 @@ struct Metric {
     verdict: &'static str,
     /// The verdict as tables show it.
     sig: &'static str,
-    /// Whether it decides; others explain.
+    /// Says whether it decides; others explain.
     primary: bool,
     /// The p-value of this comparison alone.
     p: f64,
@@ -164,7 +164,7 @@ struct NotJudged {
 #[derive(Serialize, JsonSchema)]
 struct GeometricMean {
     ratio: f64,
-    /// Of how many benchmarks.
+    /// The number of benchmarks.
     benchmarks: usize,
     least: Ratio,
     greatest: Ratio,

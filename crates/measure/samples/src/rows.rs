@@ -1,4 +1,4 @@
-//! What a report for people and one for machines read of the judged samples alike:
+//! Holds what a report for people and one for machines read of the judged samples alike:
 //! the source of the figures, a row, the mean. It decides nothing, and words only
 //! what both have.
 

@@ -1,4 +1,4 @@
-//! How fast the simulator is: accesses per second, time per acquisition,
+//! Measures how fast the simulator is: accesses per second, time per acquisition,
 //! memory. Prints a table of CPU time beside the targets. How long whole
 //! published experiments take is a benchmark of `locklab-published`.
 

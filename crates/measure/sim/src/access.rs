@@ -45,7 +45,7 @@ pub(crate) fn reach_to_read(engine: &Engine, address: usize, size: u8) -> Option
     None
 }
 
-/// As [`reach_to_read`], for a read after which the CPU does not wait: a
+/// Reads as [`reach_to_read`] does, where the CPU does not wait after the read: a
 /// read-modify-write of the same line may follow at once. A processor that
 /// executes out of order then has asked for the only copy before the read is
 /// done, and both are served by one request; it is assumed where that was so the

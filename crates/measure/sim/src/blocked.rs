@@ -1,4 +1,4 @@
-//! Which threads of a recorded program wait for which others, so that a wait that nobody
+//! Follows which threads of a recorded program wait for which others, so that a wait that nobody
 //! can end is noticed when it begins.
 //!
 //! It must never end a wait while a thread can go on.
@@ -27,7 +27,7 @@ pub(crate) struct Blocked {
 }
 
 impl Blocked {
-    /// Of so many threads, locks and channels.
+    /// Makes the record of so many threads, locks and channels.
     pub(crate) fn new(threads: usize, locks: usize, channels: usize) -> Self {
         Self {
             doing: vec![Cell::new(Doing::GoesOn); threads],

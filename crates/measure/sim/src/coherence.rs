@@ -1,4 +1,4 @@
-//! What a request for a line costs and how far it travels, and sending one.
+//! Sends requests for lines: what each costs, and how far it travels.
 //!
 //! The line is granted in `directory`, when the request has arrived.
 

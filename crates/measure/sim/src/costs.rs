@@ -1,4 +1,4 @@
-//! What a machine charges: its figures in cycles of its clock, and its rules.
+//! Holds what a machine charges: its figures in cycles of its clock, and its rules.
 
 use crate::machine::{Arbitration, Arch, FigureKey, Machine};
 

@@ -1,4 +1,4 @@
-//! What a turn does to a counter that all threads change without a lock. The
+//! Does what a turn does to a counter that all threads change without a lock. The
 //! microbenchmarks of `microbench` and the loops of `workload` run this one code.
 
 use crate::platform::{Sim, Word};

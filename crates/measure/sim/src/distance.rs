@@ -1,4 +1,4 @@
-//! How far CPUs are from one another, by what a handoff between them crosses.
+//! Says how far CPUs are from one another, by what a handoff between them crosses.
 
 /// The distance between two CPUs, by what a handoff between them crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::sync`] before an access that hits, which may be early:
+    /// Synchronises as [`Engine::sync`] does before an access that hits, which may be early:
     /// no request that another CPU still makes can be granted before it has
     /// travelled, and no other CPU uses a private line.
     #[inline(always)]
@@ -251,7 +251,7 @@ impl Engine {
         self.work_many(cycles, 1);
     }
 
-    /// As [`Engine::work`]; but `by_clock`, for what takes so many cycles while a sibling
+    /// Works as [`Engine::work`] does; `by_clock` is for what takes so many cycles while a sibling
     /// thread has work: less once that has ended.
     #[inline]
     pub(crate) fn take(&self, cycles: u64, by_clock: bool) {
@@ -269,7 +269,7 @@ impl Engine {
         ended.set(ended.get() + 1);
     }
 
-    /// As [`Engine::work`], so many times.
+    /// Works as [`Engine::work`] does, so many times.
     #[inline]
     pub(crate) fn work_many(&self, cycles: u64, times: u64) {
         self.pass(self.shared_cycles(cycles) * times);
@@ -325,7 +325,7 @@ impl Engine {
         self.note_many(what, 1);
     }
 
-    /// As [`Engine::note`], for so many accesses of one kind.
+    /// Notes so many accesses of one kind, as [`Engine::note`] does.
     #[inline(always)]
     pub(crate) fn note_many(&self, what: u64, accesses: u64) {
         let tally = &self.tally;

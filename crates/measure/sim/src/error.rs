@@ -1,4 +1,4 @@
-//! Why a simulation has no outcome, and the report on a lock that does not work.
+//! Says why a simulation has no outcome, and reports on a lock that does not work.
 //!
 //! A deadlock or livelock ends the simulation with the state of every CPU and
 //! the word each waits on; so does a second holder.
@@ -45,7 +45,7 @@ pub enum SimError {
     Refused(#[from] Error),
 }
 
-/// With the exit code of a command.
+/// Converts it to an error with the exit code of a command.
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         match error {

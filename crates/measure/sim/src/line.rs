@@ -122,8 +122,7 @@ impl Line {
         self.copies.set(self.copies.get() + u32::from(old != new));
     }
 
-    /// Those of 64 cores from `first` on that share the line and are of a
-    /// range.
+    /// Returns those of 64 cores from `first` on that share the line and are of a range.
     #[inline]
     pub(crate) fn sharers_in(&self, cores: &Range<usize>, first: usize) -> u64 {
         let mut word = self.sharers[first / 64].get();

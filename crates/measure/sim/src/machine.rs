@@ -55,7 +55,7 @@ impl Arbitration {
 pub enum Arch {
     /// Byte and half-word stores inside a lock word.
     X86_64,
-    /// Whole-word read-modify-writes only.
+    /// Has whole-word read-modify-writes only.
     Aarch64,
 }
 

@@ -1,4 +1,4 @@
-//! Which line an address is in, and what lies there.
+//! Finds the line of an address, and what lies there.
 //!
 //! Only addresses: the state of a line is in `line`.
 

@@ -1,4 +1,4 @@
-//! What a simulation counts: the workload's code reports here, and the outcome is
+//! Counts for a simulation: the workload's code reports here, and the outcome is
 //! computed here. Times are simulated.
 
 use crate::counts::{NOBODY, Wanted, add};

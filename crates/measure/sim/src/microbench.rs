@@ -433,7 +433,7 @@ impl Bench<'_> {
         Ok((median(ns), median(own)))
     }
 
-    /// As [`Bench::fixed_work`], of one run.
+    /// Times one run of [`Bench::fixed_work`].
     fn fixed_work_once(
         &self,
         operation: Operation,

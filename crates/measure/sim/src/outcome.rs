@@ -30,9 +30,9 @@ pub struct WaitsOf {
 /// The waits of readers and of writers, apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByUse {
-    /// Those of readers.
+    /// The waits of readers.
     pub readers: WaitsOf,
-    /// Those of writers.
+    /// The waits of writers.
     pub writers: WaitsOf,
 }
 

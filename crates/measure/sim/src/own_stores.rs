@@ -1,4 +1,4 @@
-//! What a CPU's own stores that are not visible yet mean for it: it reads them,
+//! Answers a CPU from its own stores that are not visible yet: it reads them,
 //! and waits for them.
 
 use crate::cpu::Phase;

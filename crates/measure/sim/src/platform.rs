@@ -207,7 +207,7 @@ macro_rules! atomic {
 }
 
 impl Word<u32> {
-    /// As [`Platform::wait`]. Returns whether the CPU slept.
+    /// Waits as [`Platform::wait`] does. Returns whether the CPU slept.
     pub(crate) fn sleep(&self, expected: u32) -> bool {
         let engine = engine();
         // A full barrier, as a hypercall is; the check and the halt are one

@@ -36,7 +36,7 @@ pub(crate) struct Tally {
     /// could have gone on.
     pub(crate) awaited: Cell<u64>,
     pub(crate) forced: Cell<u64>,
-    /// Who waits for whom.
+    /// Holds who waits for whom.
     blocked: Blocked,
 }
 
@@ -63,7 +63,7 @@ fn add(cell: &Cell<u64>, more: u64) {
 }
 
 impl Tally {
-    /// Of so many threads, and locks of which each costs so many cycles when it
+    /// Prepares so many threads, and locks of which each costs so many cycles when it
     /// passes to another thread.
     pub(crate) fn new(
         threads: usize,

@@ -88,13 +88,13 @@ pub struct Replayed {
     pub burnt: f64,
     /// Jain's index of how far the threads of the largest class got.
     pub jain: f64,
-    /// Of each lock: its acquisitions, and the part of all waiting that is for it.
+    /// Holds for each lock its acquisitions, and the part of all waiting that is for it.
     pub locks: Vec<(u64, f64)>,
     /// Simulated seconds that were counted.
     pub seconds: f64,
     /// Waits for other threads.
     pub awaited: u64,
-    /// Those of them that no thread could have ended any more, and that were cut
+    /// The number of them that no thread could have ended any more, and that were cut
     /// short.
     pub forced: u64,
     /// Hash of every access: the same for the same replay and seed.

@@ -82,7 +82,7 @@ impl Request {
 pub(crate) struct Side {
     /// The earliest first.
     sorted: VecDeque<Request>,
-    /// Those that have been sent since it was sorted, and the earliest of them.
+    /// Requests that have been sent since it was sorted, and the earliest of them.
     fresh: Vec<Request>,
     earliest_fresh: Option<Request>,
     /// The latest time of a choice. What is sent after it comes behind those
@@ -162,7 +162,7 @@ impl Side {
 pub(crate) struct Requests {
     pub(crate) reads: Side,
     pub(crate) writes: Side,
-    /// Those that have arrived by then are served in the current round.
+    /// The time by which a request must have arrived to be served in the current round.
     pub(crate) round: u64,
 }
 

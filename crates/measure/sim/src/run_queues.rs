@@ -37,7 +37,7 @@ struct Entity {
 #[derive(Default)]
 struct Queue {
     waiting: RefCell<Vec<usize>>,
-    /// Those who sleep and have run more than the mean.
+    /// Threads that sleep and have run more than the mean.
     asleep: RefCell<Vec<usize>>,
     running: Cell<Option<usize>>,
     /// Until when what runs has been charged.

@@ -68,7 +68,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
         .unwrap_or_else(|| Err(unknown_lock(&scenario.lock)))
 }
 
-/// As [`simulate`], for a lock that is not in the catalogue: your own,
+/// Simulates as [`simulate`] does a lock that is not in the catalogue: your own,
 /// or one that a test breaks.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub fn simulate_lock<L: RawLock<Sim>>(scenario: &Scenario) -> Result<Simulation,
     Run(scenario).simulate(&Kind::<L, Sim>::by_word(), Memory::default())
 }
 
-/// As [`simulate_lock`], for a lock whose memory is outside its type `L`, which
+/// Simulates as [`simulate_lock`] does a lock whose memory is outside its type `L`, which
 /// accesses it by `by_address`; `is_held` returns whether it is held.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Whether a simulation is in its steady state, and how precise its rate is.
+//! Decides whether a simulation is in its steady state, and how precise its rate is.
 //!
 //! Acquisitions are counted in batches. The warm-up ends when the mean time of
 //! eight batches is that of the eight before; the half-width of the interval

@@ -1,4 +1,4 @@
-//! Which CPUs are near which, and the order in which threads use them.
+//! Says which CPUs are near which, and the order in which threads use them.
 
 use crate::distance::Distance;
 use crate::machine::{FigureKey, Machine};

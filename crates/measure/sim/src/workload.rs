@@ -67,7 +67,7 @@ pub struct Counter {
     pub outside_ns: f64,
     /// Holds what a turn does to the word.
     pub counting: Counting,
-    /// As [`Loop::by_clock`].
+    /// Says what [`Loop::by_clock`] does.
     pub by_clock: bool,
 }
 
@@ -532,7 +532,7 @@ impl Thread<'_> {
         self.compute_for(engine, ns, false);
     }
 
-    /// As [`Thread::compute`]; see [`Loop::by_clock`].
+    /// Computes as [`Thread::compute`] does; see [`Loop::by_clock`].
     fn compute_for(&self, engine: &Engine, ns: f64, by_clock: bool) {
         let cycles = (ns * engine.costs.clock_ghz) as u64;
         // A time by the clock is a mean; otherwise it is the least.

@@ -1,4 +1,4 @@
-//! What a record says.
+//! Holds what a record says.
 //!
 //! Times are in ticks of the processor's counter, or in nanoseconds where there
 //! is none; [`crate::Info::nanoseconds_per_tick`] converts them.

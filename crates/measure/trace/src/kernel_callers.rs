@@ -1,4 +1,4 @@
-//! Who takes a lock of the kernel: the first call that is no part of locking.
+//! Finds who takes a lock of the kernel: the first call that is no part of locking.
 //!
 //! The functions that wait are the same for all locks, so their names say nothing.
 

@@ -47,7 +47,7 @@ pub struct Info {
     pub ended: u64,
     /// Says why the recording ended.
     pub stopped: Stopped,
-    /// Whose locks were recorded, and by what.
+    /// Says whose locks were recorded, and by what.
     pub source: Source,
     /// Number of program images that were recorded.
     pub images: u32,

@@ -1,4 +1,4 @@
-//! What the threads of a comparison of locks do, in all of its cells.
+//! Declares what the threads of a comparison of locks do, in all of its cells.
 //!
 //! It is declared here once: for two locks and for many, measured and simulated,
 //! of a command, a file or a sweep. A store keeps it, so a field that exists must
@@ -25,21 +25,21 @@ pub struct Cells {
     /// Numbers of locks that are used at once.
     #[serde(default = "mix::one_lock", skip_serializing_if = "mix::is_one_lock")]
     pub locks: Vec<u32>,
-    /// What a turn does beyond its lengths.
+    /// Says what a turn does beyond its lengths.
     #[serde(default, skip_serializing_if = "Mix::is_usual")]
     pub mix: Mix,
-    /// Whether the latency of each acquisition is asked for too.
+    /// Says whether the latency of each acquisition is asked for too.
     pub latency: bool,
 }
 
 /// The acquisitions whose waits are asked for; each asks for all before it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waits {
-    /// Those of none.
+    /// No waits are asked for.
     None,
-    /// Those of all together.
+    /// The waits of all threads together.
     All,
-    /// Those of all together, and of readers and of writers apart.
+    /// The waits of all threads together, and of readers and of writers apart.
     ByUse,
 }
 

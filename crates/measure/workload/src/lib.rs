@@ -1,4 +1,4 @@
-//! What threads do around locks: the [`Cells`] of a comparison, and turn by turn
+//! Declares what threads do around locks: the [`Cells`] of a comparison, and turn by turn
 //! whether a thread reads, how many lines it touches, which of several locks it
 //! takes, and how long it stays outside.
 //!

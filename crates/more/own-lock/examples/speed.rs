@@ -1,4 +1,4 @@
-//! What a C lock costs beside its twin in Rust: time of an acquisition in the
+//! Measures what a C lock costs beside its twin in Rust: time of an acquisition in the
 //! simulator, executions in the checker, and time to a first answer.
 //!
 //! `cargo run --release -p locklab-own-lock --example speed [LOCK...]`;

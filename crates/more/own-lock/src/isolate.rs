@@ -53,7 +53,7 @@ impl Death {
     /// Its size in a pipe.
     pub(crate) const BYTES: usize = 56;
 
-    /// As a handler writes it into a pipe.
+    /// Returns the bytes that a handler writes into a pipe.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let numbers = [
             self.signal as usize,
@@ -71,7 +71,7 @@ impl Death {
         bytes
     }
 
-    /// As it was written.
+    /// Reads it as it was written.
     pub(crate) fn of_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let number = |at: usize| {
             let mut number = [0; 8];

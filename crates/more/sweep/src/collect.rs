@@ -23,9 +23,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// The figures of one run that the summary uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
-    /// Those of the baseline.
+    /// The figures of the baseline.
     pub baseline: OfRun,
-    /// Those of the experiment.
+    /// The figures of the experiment.
     pub experiment: OfRun,
 }
 

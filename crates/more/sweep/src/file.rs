@@ -43,13 +43,13 @@ pub struct SweepFile {
     /// First seed.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// What counts as flat, in percent.
+    /// Says what counts as flat, in percent.
     #[serde(default)]
     pub delta: Percent,
-    /// What the threads do. Each workload has its own cells.
+    /// Says what the threads do. Each workload has its own cells.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadFile>,
-    /// What is left out of the product.
+    /// Says what is left out of the product.
     #[serde(default, rename = "exclude")]
     pub exclusions: Vec<Exclusion>,
     /// Settings of a sweep over real machines.
@@ -91,7 +91,7 @@ impl OneOrMore {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
-    /// What the critical section is.
+    /// Says what the critical section is.
     #[serde(rename = "name")]
     pub work: Work,
     /// Numbers of threads; a number that a machine does not have is left out
@@ -105,7 +105,7 @@ pub struct WorkloadFile {
     pub non_critical: Vec<u64>,
     /// Acquisitions of one run, all threads together; by default 100 a thread.
     pub acquisitions: Option<u64>,
-    /// Whether acquisition latency is reported.
+    /// Says whether acquisition latency is reported.
     #[serde(default)]
     pub latency: bool,
     /// Hardware threads that are used; by default all.
@@ -187,7 +187,7 @@ pub struct Exclusion {
     pub non_critical_above: Option<u64>,
 }
 
-/// What an exclusion is matched against: one pair of locks in one cell.
+/// Holds what an exclusion is matched against: one pair of locks in one cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) machine: &'a str,
@@ -198,7 +198,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Exclusion {
-    /// Whether it leaves this pair of locks out of this cell.
+    /// Returns whether it leaves this pair of locks out of this cell.
     pub(crate) fn matches(&self, at: &Place<'_>) -> bool {
         let named = |names: &Option<OneOrMore>, name: &str| {
             names
@@ -228,7 +228,7 @@ pub struct NativeFile {
     pub pairs: Option<u32>,
 }
 
-/// The same workload for each of its numbers of locks.
+/// Returns the workload for each of its numbers of locks.
 fn by_locks(workload: &WorkloadFile) -> Vec<WorkloadFile> {
     let Some(Numbers(counts)) = &workload.turns.lock_counts else {
         return vec![workload.clone()];
@@ -283,7 +283,7 @@ impl SweepFile {
         Ok(file)
     }
 
-    /// The same settings, with another first seed if one is given.
+    /// Returns the settings, with another first seed if one is given.
     #[must_use]
     pub fn with_seed(mut self, seed: Option<u64>) -> Self {
         self.seed = seed.unwrap_or(self.seed);

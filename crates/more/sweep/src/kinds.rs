@@ -21,7 +21,7 @@ use locklab_lab::store::Listed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Who carries out tasks.
+/// Says who carries out tasks.
 pub(crate) struct Worker<'a> {
     /// Set when it shall end soon.
     pub(crate) interrupt: &'a Arc<AtomicBool>,

@@ -43,7 +43,7 @@ pub struct Models {
 /// The plan of the text of a sweep's file, with another first seed if one is
 /// given.
 ///
-/// Of a new sweep, `copies` is `None`: machine files are read from the paths in
+/// Opens the models. For a new sweep `copies` is `None`: machine files are read from the paths in
 /// the text, and locks of the user's own are compiled. Of a sweep that has a
 /// folder, `copies` is the folder with its copies of machine files, each named
 /// by its place in the list of machines; its locks must be loaded already.

@@ -1,4 +1,4 @@
-//! Which locks are never worse than another: those that no other lock beats in
+//! Finds the locks that are never worse than another: those that no other lock beats in
 //! throughput and fairness together.
 //!
 //! A lock beats another if in every replicate (every seed, on every machine of

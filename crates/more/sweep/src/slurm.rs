@@ -127,7 +127,7 @@ fn job_of(folder: &Path, task: &Task) -> String {
     }
 }
 
-/// Those of the tasks that one job carries out, in order: an array of all that
+/// Returns those of the tasks that one job carries out, in order: an array of all that
 /// have numbers, and a job for each node.
 pub fn batches(tasks: &[Task]) -> impl Iterator<Item = &[Task]> {
     tasks.chunk_by(|one, other| one.number().is_some() && other.number().is_some())
@@ -243,7 +243,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Those of the tasks of a sweep that are in Slurm's queue.
+/// Returns those of the tasks of a sweep that are in Slurm's queue.
 ///
 /// # Errors
 /// There is no `squeue`, or Slurm's controller does not answer.

@@ -1,7 +1,7 @@
 //! The tasks of a sweep: what one job of a cluster, or one turn of this
 //! machine's cores, carries out.
 //!
-//! As text `chunk:12` or `node:icelake`; this is what a task's script passes.
+//! Its text is `chunk:12` or `node:icelake`; this is what a task's script passes.
 
 use locklab_host::error::Error;
 use std::fmt;

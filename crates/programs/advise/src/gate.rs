@@ -1,4 +1,4 @@
-//! How far the model is from the recording: the program under its own lock, as recorded,
+//! Measures how far the model is from the recording: the program under its own lock, as recorded,
 //! should get on as it did. The farther it is, the wider is what is said; it must never
 //! be a reason to say nothing.
 

@@ -1,4 +1,4 @@
-//! What to do about the locks of a program, from a recording of it.
+//! Advises on the locks of a program, from a recording of it.
 //!
 //! The recorded program is simulated on each machine and with each number of
 //! threads: under today's lock, under each candidate, under an ideal lock whose

@@ -1,4 +1,4 @@
-//! What is asked: which machines, how many threads, which locks.
+//! Holds the question: which machines, how many threads, which locks.
 
 use crate::fewer::Fewer;
 use crate::here::Here;

@@ -1,4 +1,4 @@
-//! How often a direction of the model was right where the answer is published, for
+//! Counts how often a direction of the model was right where the answer is published, for
 //! the kinds of question that the advice answers.
 //!
 //! The counts and their words are those of every report on models

@@ -1,4 +1,4 @@
-//! What a candidate is worth against today's lock, over the band of the model.
+//! Judges a candidate against today's lock, over the band of the model.
 
 use locklab_sim::Replayed;
 

@@ -34,7 +34,7 @@ impl Chosen {
         }
     }
 
-    /// With the lock called `name` for rwlocks.
+    /// Returns the choice with the lock called `name` for rwlocks.
     pub(crate) fn with_rwlock(self, name: &str) -> Result<Self, Error> {
         let rwlock = if ours(name) == Some(GLIBC) {
             Some(GLIBC)

@@ -1,4 +1,4 @@
-//! What a program may wait for that the recorder does not see, by the functions that its
+//! Finds what a program may wait for that the recorder does not see, by the functions that its
 //! files import: spinlocks, semaphores, barriers, OpenMP.
 //!
 //! That a file imports a function does not say that it is called: whoever asks must say

@@ -1,6 +1,6 @@
-//! How a waiter of an interposed lock waits.
+//! Says how a waiter of an interposed lock waits.
 
-/// How a waiter waits.
+/// Says how a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wait {
     /// Spins for about as long as a sleep costs, then sleeps; a running thread

@@ -321,7 +321,8 @@ pub(crate) fn acquired(mutex: &Mutex, caller: usize, began: Option<u64>) {
     since(mutex).store(now, RELAXED);
 }
 
-/// As [`acquired`], but the caller keeps the time that this returns, in ticks.
+/// Notes an acquisition as [`acquired`] does; the caller keeps the time that this returns,
+/// in ticks.
 pub(crate) fn counted(mutex: &Mutex, caller: usize, began: Option<u64>) -> u64 {
     if site::number(mutex) == 0 {
         site::set(mutex, site(mutex, caller));
@@ -360,7 +361,7 @@ pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     releasing_since(mutex, since(mutex).swap(0, RELAXED))
 }
 
-/// As [`releasing`], of a lock that has been held since this time, in ticks.
+/// Notes a release as [`releasing`] does, of a lock held since this time, in ticks.
 pub(crate) fn releasing_since(mutex: &Mutex, since: u64) -> Option<Released> {
     let place = site_of(mutex).filter(|_| since != 0)?;
     // Only the holder counts them: its own wait is over. They leave one by one,
@@ -378,8 +379,8 @@ pub(crate) fn releasing_since(mutex: &Mutex, since: u64) -> Option<Released> {
     Released::of(site::number(mutex), held)
 }
 
-/// As [`releasing`], by one of several readers: how long it held the lock is not
-/// known.
+/// Notes a release as [`releasing`] does, by one of several readers: how long it held the
+/// lock is not known.
 pub(crate) fn releasing_reader(mutex: &Mutex) -> Option<Released> {
     Released::of(site::number(mutex), 0)
 }

@@ -155,7 +155,7 @@ impl Rwlock {
         0
     }
 
-    /// With a profile: notes an acquisition, after a wait if `began` is set.
+    /// Notes, with a profile, an acquisition, after a wait if `began` is set.
     fn acquired(&self, mode: Mode, caller: usize, began: Option<u64>) {
         let now = report::counted(&self.head, caller, began);
         if mode == Mode::Write {

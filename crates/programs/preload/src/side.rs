@@ -50,7 +50,7 @@ static GUARD: Guarded = Guarded::new();
 
 /// Locks of one type.
 struct Pool {
-    /// Those in use, placed by the address of their mutex.
+    /// The sides in use, placed by the address of their mutex.
     table: [AtomicPtr<Header>; BUCKETS],
     free: AtomicPtr<Header>,
 }
@@ -120,7 +120,7 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         }
     }
 
-    /// As [`Side::of`], for a lock that itself says whether it is `idle`.
+    /// Finds the side as [`Side::of`] does, for a lock that itself says whether it is `idle`.
     #[inline(always)]
     pub(crate) fn of_idle(mutex: &Mutex, idle: impl Fn(&L) -> bool) -> &'static Self {
         match Self::known(mutex) {
@@ -178,7 +178,7 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         Self::retire_idle(mutex, |side| side.header.idle());
     }
 
-    /// As [`Side::retire`]; one that is not `idle` is lost.
+    /// Retires the side as [`Side::retire`] does; one that is not `idle` is lost.
     pub(crate) fn retire_idle(mutex: &Mutex, idle: impl Fn(&Self) -> bool) {
         if mutex.word.swap(0, Ordering::Relaxed) == 0 {
             return;

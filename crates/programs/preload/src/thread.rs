@@ -314,7 +314,7 @@ fn take_further<C: Default>() -> &'static Slot<C> {
     }
 }
 
-/// As [`take`], from the other end: for an acquisition that may be abandoned,
+/// Takes a node as [`take`] does, from the other end: for an acquisition that may be abandoned,
 /// so that a slot set aside is not the first that each acquisition tries.
 pub(crate) fn take_last<C: Default>() -> &'static Slot<C> {
     let record = record::<C>().cast::<Record<C>>();

@@ -19,7 +19,7 @@ pub struct Mapped<'a> {
 }
 
 impl<'a> Mapped<'a> {
-    /// Of a line: from-to permissions offset device inode path.
+    /// Parses a line: from-to permissions offset device inode path.
     fn of(line: &'a [u8]) -> Option<Self> {
         let mut fields = line.splitn(6, |&byte| byte == b' ');
         let hexadecimal = |text: &[u8]| {

@@ -1,4 +1,4 @@
-//! Why a run of a program yields no figures: what the runner decides by is
+//! Says why a run of a program yields no figures: what the runner decides by is
 //! whether another run may succeed.
 
 use locklab_host::error::Error;

@@ -1,4 +1,4 @@
-//! Whole programs as an instrument of the lab: a cell is a workload, a sample
+//! Runs whole programs as an instrument of the lab: a cell is a workload, a sample
 //! is one run of it with one of the two subjects.
 //!
 //! It knows how a workload is prepared, run once and described, and nothing of

@@ -1,4 +1,4 @@
-//! Whole programs as an instrument: baseline and experiment differ in a lock
+//! Runs whole programs as an instrument: baseline and experiment differ in a lock
 //! under their mutexes, a build, an environment or a command, and run under
 //! well-known workloads.
 //!

@@ -1,4 +1,4 @@
-//! What a program wrote: the end of it, as much as is read or shown.
+//! Holds what a program wrote: the end of it, as much as is read or shown.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

@@ -64,7 +64,7 @@ pub struct Settings {
     pub workload: Vec<WorkloadSpec>,
 }
 
-/// What `time_limit` meant where programs are run.
+/// Stands for `time_limit`, the name of the limit of a run in 0.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLimit {}
 

@@ -33,12 +33,12 @@ pub struct Subject {
     pub build: Option<PathBuf>,
     /// Variables of its environment.
     pub env: BTreeMap<String, String>,
-    /// Whether unlock is inlined, for a program that is built for the
+    /// Says whether unlock is inlined, for a program that is built for the
     /// comparison.
     pub inline: Option<Inline>,
 }
 
-/// Whether a lock's release is inlined at its call sites.
+/// Says whether a lock's release is inlined at its call sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inline {

@@ -1,4 +1,4 @@
-//! What can be seen of a lock without asking for it.
+//! Reads what can be seen of a lock without asking for it.
 //!
 //! An operation that is sure to take no time needs one look at the clock and one
 //! record instead of two, which is most of what recording costs. The first word

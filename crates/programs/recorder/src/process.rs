@@ -1,4 +1,4 @@
-//! What the threads of a process share: the mapped file, and the state that a
+//! Holds what the threads of a process share: the mapped file, and the state that a
 //! fork begins anew.
 //!
 //! The file is mapped whole and then closed, so a program that closes all

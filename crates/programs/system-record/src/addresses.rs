@@ -1,4 +1,4 @@
-//! What of which file is mapped where, in each process.
+//! Follows what part of which file is mapped where, in each process.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;

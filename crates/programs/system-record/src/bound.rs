@@ -1,4 +1,4 @@
-//! How sure a share is: its interval, from how much it differs between parts of the time.
+//! Says how sure a share is: its interval, from how much it differs between parts of the time.
 
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};

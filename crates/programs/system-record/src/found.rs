@@ -1,4 +1,4 @@
-//! What a recording says, in numbers: waits of a program, or of the kernel, and the share of
+//! Holds what a recording says, in numbers: waits of a program, or of the kernel, and the share of
 //! the time that they took.
 
 use crate::bound::{Interval, interval};

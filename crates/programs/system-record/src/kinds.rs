@@ -29,13 +29,13 @@ pub(crate) enum EventKind {
 const WAITS: [u32; 16] = [
     0, 128, 9, 137, 265, 393, 6, 134, 13, 141, 269, 397, 11, 139, 267, 395,
 ];
-/// Those that wake.
+/// The operations that wake.
 const WAKES: [u32; 14] = [1, 129, 10, 138, 5, 133, 3, 131, 4, 132, 7, 135, 12, 140];
 
 impl EventKind {
     /// Nanoseconds of CPU time between samples of a thread; not in step with timers.
     pub(crate) const SAMPLE: u64 = 1_009_000;
-    /// Those of a program's waits.
+    /// The events of a program's waits.
     pub(crate) const SYSTEM: [Self; 5] = [
         Self::FutexWait,
         Self::FutexWake,
@@ -43,7 +43,7 @@ impl EventKind {
         Self::Waking,
         Self::Sampled,
     ];
-    /// Those of waits for the kernel's locks.
+    /// The events of waits for the kernel's locks.
     pub(crate) const KERNEL: [Self; 2] = [Self::ContentionBegin, Self::ContentionEnd];
 
     /// The name of its tracepoint.

@@ -1,4 +1,4 @@
-//! What the kernel sees of a program's locks, whatever language they are written in.
+//! Records what the kernel sees of a program's locks, whatever language they are written in.
 //!
 //! A program waits for a lock in the kernel, and another wakes it there. So the kernel's
 //! events (futex calls, context switches, wake-ups) show who waited, for how long, and what

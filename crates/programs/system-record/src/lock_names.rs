@@ -1,4 +1,4 @@
-//! Which functions wait for locks, and which for conditions, work or other threads: the one
+//! Knows which functions wait for locks, and which for conditions, work or other threads: the one
 //! table by which a wait in the kernel is told from its stack of calls.
 //!
 //! A new runtime or library takes a line in [`TABLE`], and no other change. Where a stack
@@ -32,7 +32,7 @@ pub enum Identity {
 /// A function that waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    /// Whose function it is.
+    /// Says whose function it is.
     pub family: &'static str,
     /// A part of its name, whole words of it.
     pub function: &'static str,

@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// Whose events they are.
+/// Says whose events they are.
 pub(crate) enum Scope<'a> {
     /// A process that waits for its exec.
     Starting(u32),
@@ -306,7 +306,7 @@ fn checked(done: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// As many open files as this user may have: each event is one, on each CPU.
+/// Allows as many open files as this user may have: each event is one, on each CPU.
 fn more_files() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)

@@ -29,7 +29,7 @@ pub struct SystemRecording {
     pub file: PathBuf,
     /// A program's waits, or those for the kernel's locks.
     pub source: Source,
-    /// Whose.
+    /// Says whose waits are recorded.
     pub target: Target,
     /// For how long; [`None`] until a program ends.
     pub seconds: Option<f64>,

@@ -1,11 +1,11 @@
-//! Whose events are recorded.
+//! Says whose events are recorded.
 
 use locklab_host::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Whose waits are recorded.
+/// Says whose waits are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A program that is started, and its children.

@@ -1,4 +1,4 @@
-//! Who waited for which lock, and what was done meanwhile, by a program's futex calls,
+//! Finds who waited for which lock, and what was done in that time, by a program's futex calls,
 //! context switches and wake-ups.
 //!
 //! The kernel does not see who holds a lock. Who wakes a waiter has just released the lock,

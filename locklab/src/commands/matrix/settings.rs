@@ -101,7 +101,7 @@ impl MatrixSettings {
         Ok(self.cells.cells(&self.turns, work, threads, lengths))
     }
 
-    /// As [`ModelledSettings::machine`], with what a matrix shows besides.
+    /// Returns [`ModelledSettings::machine`], and refuses what a matrix shows only on a model.
     pub(super) fn machine(&self) -> Result<Option<&str>, Error> {
         let machine = self.modelled.machine(&self.here)?;
         if machine.is_none() {

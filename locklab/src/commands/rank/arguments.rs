@@ -1,4 +1,4 @@
-//! What `locklab rank` is asked: its options. Nothing is run here.
+//! Declares the options of `locklab rank`. Nothing is run here.
 
 use super::needs::Need;
 use super::preset::Preset;
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// Why a ranking has no rounds for what is undecided.
+/// Says why a ranking has no rounds for what is undecided.
 pub(super) const NO_RETRY: &str = "is for two programs or kernels: a ranking has looks of its own, at which \
                         locks leave it";
 

@@ -1,4 +1,4 @@
-//! Which locks are ranked: those that were named, or all that do what is
+//! Chooses the locks that are ranked: those that were named, or all that do what is
 //! needed. One that cannot is left out with the reason, and the others go on.
 
 use super::arguments::RankSettings;

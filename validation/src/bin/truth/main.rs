@@ -37,7 +37,7 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Why there is no gate where no lock can gain.
+/// Says why there is no gate where no lock can gain.
 const NOTHING: &str = "nothing to gain";
 /// Says how far a replay of the recorded lock may be from the program's own rate.
 const GATE: f64 = 0.15;

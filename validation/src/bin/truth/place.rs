@@ -1,4 +1,4 @@
-//! Where the CPUs are while a row is made, and whether others used them.
+//! Finds where the CPUs are while a row is made, and whether others used them.
 //!
 //! It must never decide what a row says, only whether a part is done again.
 
@@ -47,14 +47,14 @@ impl Span {
 }
 
 impl Place {
-    /// Where they are now.
+    /// Returns where they are now.
     pub(crate) fn here() -> Self {
         let cpus = cpus();
         let round_trip = trip(cpus);
         Self { cpus, round_trip }
     }
 
-    /// Where they were when this was measured.
+    /// Says where they were when this was measured.
     pub(crate) fn at(round_trip: f64) -> Self {
         let cpus = cpus();
         Self { cpus, round_trip }

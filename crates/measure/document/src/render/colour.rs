@@ -1,4 +1,4 @@
-//! Whether text has colours. It is the only place that asks what standard output
+//! Decides whether text has colours. It is the only place that asks what standard output
 //! is.
 
 /// Says whether a text may be coloured. Colour is never the only signal.

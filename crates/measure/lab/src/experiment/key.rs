@@ -48,7 +48,7 @@ impl Key {
         ])
     }
 
-    /// The same, with so many subjects in use at once.
+    /// Returns the key with so many subjects in use at once.
     #[must_use]
     pub fn at_once(mut self, count: u32) -> Self {
         self.0

@@ -1,4 +1,4 @@
-//! What a run is measured by: a metric, its unit and direction, and where its
+//! Describes what a run is measured by: a metric, its unit and direction, and where its
 //! figures come from. A source must never claim more than the instrument did.
 
 use super::key::Key;
@@ -16,7 +16,7 @@ pub struct Metric {
     pub unit: String,
     /// The direction in which it improves.
     pub direction: Direction,
-    /// Whether it decides, explains or only describes.
+    /// Says whether it decides, explains or only describes.
     pub role: Role,
     /// The source of the figure.
     pub source: Source,
@@ -53,7 +53,7 @@ impl Metric {
         }
     }
 
-    /// The same metric in another role.
+    /// Returns the metric in another role.
     #[must_use]
     pub fn with_role(self, role: Role) -> Self {
         Self { role, ..self }

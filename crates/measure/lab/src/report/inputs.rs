@@ -28,7 +28,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Those that are true of whatever is compared.
+    /// The words that are true of whatever is compared.
     pub const USUAL: Self = Self {
         subject: "subject",
         lean: ["lean", "if it must be lean"],

@@ -1,4 +1,4 @@
-//! Where a virtual machine's CPUs were while it was measured, and what that means
+//! Says where a virtual machine's CPUs were while it was measured, and what that means
 //! for the ratios, in sentences for the caveats of a report.
 
 use crate::experiment::{Cell, Experiment, Pair};

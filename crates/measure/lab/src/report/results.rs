@@ -45,7 +45,7 @@ struct Matrix {
     shared: Shared,
     /// The findings, in sentences.
     summary: Vec<String>,
-    /// How many placements of the CPUs the run saw, and whether the ratio depends
+    /// Says how many placements of the CPUs the run saw, and whether the ratio depends
     /// on them.
     placements: Placements,
     /// Parts of the matrix, each judged as one: a family of their own.
@@ -74,12 +74,12 @@ struct RegionOfCells {
     p_adjusted: f64,
 }
 
-/// Where the CPUs of a virtual machine were.
+/// Says where the CPUs of a virtual machine were.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 struct Placements {
     /// p of the test of interaction; null where only one was seen.
     p: Option<f64>,
-    /// Whether cells are told apart by placement.
+    /// Says whether cells are told apart by placement.
     split: bool,
 }
 
@@ -107,9 +107,9 @@ struct Ratio {
 struct MatrixCell {
     #[serde(flatten)]
     place: Place,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     oversubscribed: bool,
-    /// How it was measured, where that differs between cells; empty otherwise.
+    /// Says how it was measured, where that differs between cells; empty otherwise.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     setup: BTreeMap<String, String>,
     /// The placement of the CPUs in its pairs; null where it is over all.
@@ -135,7 +135,7 @@ struct MatrixCell {
     p: Option<f64>,
     /// The p-value adjusted for the family.
     p_adjusted: Option<f64>,
-    /// Whether operations and handoffs point in opposite directions.
+    /// Says whether operations and handoffs point in opposite directions.
     handoffs_disagree: bool,
     /// Estimates of the metrics that explain and do not decide, as counters do.
     screening: Vec<Screened>,
@@ -150,7 +150,7 @@ struct MatrixCell {
 struct PairRatios {
     /// The primary metric.
     metric: String,
-    /// Which way it improves.
+    /// Says which way it improves.
     #[schemars(with = "String")]
     direction: Direction,
     ratios: Vec<f64>,
@@ -211,7 +211,7 @@ struct Workload {
     pair_ratios: Option<PairRatios>,
     /// The placement of the CPUs in its pairs; null where it is over all.
     placement: Option<String>,
-    /// Why it was not run, or not to the end.
+    /// Says why it was not run, or not to the end.
     stopped: Option<String>,
     /// The findings, in sentences.
     summary: String,
@@ -252,7 +252,7 @@ struct Metric {
     verdict: Option<&'static str>,
     /// The text of the `Sig` column.
     sig: &'static str,
-    /// Whether it is the primary metric.
+    /// Says whether it is the primary metric.
     primary: bool,
     /// The p-value adjusted for the family.
     p_adjusted: Option<f64>,

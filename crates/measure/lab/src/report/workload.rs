@@ -1,4 +1,4 @@
-//! What the parts of a report call a workload, and its metrics: those in rows, and those
+//! Names a workload for the parts of a report, with its metrics: those in rows, and those
 //! that have a place in a matrix.
 
 use super::caveats;

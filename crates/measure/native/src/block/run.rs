@@ -1,4 +1,4 @@
-//! What the workers of a block do, from its start to its end: they meet, measure
+//! Runs the workers of a block, from its start to its end: they meet, measure
 //! how far apart they are, run a slice of each lock, and meet again. No controller
 //! thread wakes up meanwhile.
 

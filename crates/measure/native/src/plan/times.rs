@@ -1,4 +1,4 @@
-//! How the time that was asked for is shared out: the slices of a cell, its
+//! Shares out the time that was asked for: the slices of a cell, its
 //! blocks, and what all of them take. It must never read a clock.
 
 use super::{Beat, Plan, PlannedCell};

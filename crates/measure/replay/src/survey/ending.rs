@@ -1,4 +1,4 @@
-//! What goes on when a recording ends: waits, holds and work that no record closes.
+//! Closes what goes on when a recording ends: waits, holds and work that no record closes.
 
 use super::{Asks, Surveying};
 use locklab_trace::Trace;

@@ -1,4 +1,4 @@
-//! What all locks of libraries say of themselves.
+//! Describes what all locks of libraries have in common.
 
 use locklab_locks::Info;
 

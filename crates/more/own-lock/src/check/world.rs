@@ -172,13 +172,13 @@ pub(super) struct Watch {
     pub(super) ranges: [Range<usize>; 3],
     /// Every access to it: first address and bytes.
     pub(super) accessed: BTreeSet<(usize, usize)>,
-    /// Those of the call under way.
+    /// The accesses of the call under way.
     pub(super) accesses: u32,
     pub(super) uses: u64,
 }
 
 impl Watch {
-    /// Of nothing yet.
+    /// Makes a world in which nothing has happened yet.
     pub(super) fn of(ranges: [Range<usize>; 3]) -> Self {
         Self {
             ranges,

@@ -1,4 +1,4 @@
-//! What each access of a compiled lock is in the simulator. A plain access to
+//! Carries out each access of a compiled lock in the simulator. A plain access to
 //! memory that no other CPU uses costs nothing; one to memory that is not
 //! simulated is a crash, and is never made.
 

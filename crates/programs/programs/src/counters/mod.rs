@@ -53,7 +53,7 @@ pub enum Filter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     kind: Kind,
-    /// Why there are fewer counters than requested, if so.
+    /// Says why there are fewer counters than requested, if so.
     pub why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the front end loses: functions and call sites of the program, by the events of its
+//! Finds where the front end loses: functions and call sites of the program, by the events of its
 //! blocks. Exists to turn addresses into names; must never give the cycles of a library to a
 //! function of the program.
 

@@ -1,11 +1,11 @@
-//! What the workload `context-switch` switches between, and by what.
+//! Chooses what the workload `context-switch` switches between, and by what.
 
 use locklab_host::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What is switched between.
+/// Says what is switched between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
@@ -41,7 +41,7 @@ impl FromStr for Between {
     }
 }
 
-/// How one wakes the other.
+/// Says how one wakes the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {

@@ -1,4 +1,4 @@
-//! What each workload does for its instrument, and what several check alike.
+//! Declares what each workload does for its instrument, and what several check alike.
 
 use crate::fault::Fault;
 use crate::launcher::Launcher;

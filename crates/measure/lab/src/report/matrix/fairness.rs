@@ -55,7 +55,7 @@ pub(super) fn at_equal_share(report: &Report) -> Option<String> {
     })
 }
 
-/// In which cells a lock has more operations because one thread keeps it, and in which
+/// Returns in which cells a lock has more operations because one thread keeps it, and in which
 /// others sharing says the opposite of operations.
 pub(super) fn kept(report: &Report) -> Vec<String> {
     /// From this share of acquisitions on that follow one of the same thread.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Rank {
     #[serde(flatten)]
     shared: Shared,
-    /// What to take, in sentences.
+    /// Says which lock to take, in sentences.
     summary: Vec<String>,
     /// The locks, the reference first.
     locks: Vec<Lock>,
@@ -31,7 +31,7 @@ struct Lock {
     bytes: u64,
     /// Bytes that each waiter adds.
     bytes_per_waiter: u64,
-    /// Whether a thread brings nothing of its own.
+    /// Says whether a thread brings nothing of its own.
     context_free: bool,
 }
 
@@ -46,7 +46,7 @@ struct LeftOut {
 struct RankedPoint {
     #[serde(flatten)]
     place: Place,
-    /// Whether there are more threads than CPUs.
+    /// Says whether there are more threads than CPUs.
     oversubscribed: bool,
     /// One entry for each metric, the one that decides first.
     metrics: Vec<RankedMetric>,
@@ -57,7 +57,7 @@ struct RankedMetric {
     name: String,
     /// The unit; empty for a count or a ratio.
     unit: String,
-    /// How many blocks the intervals are of.
+    /// The number of blocks behind the intervals.
     blocks: usize,
     /// The locks that may be the best, the first in rank first.
     set: Vec<String>,
@@ -76,9 +76,9 @@ struct RankedLock {
     of_best_low: f64,
     /// Upper limit of that: for all locks together in 95 of 100 runs.
     of_best_high: f64,
-    /// Whether it is in the set that contains the best.
+    /// Says whether it is in the set that contains the best.
     may_be_best: bool,
-    /// Whether it is shown within delta of the best.
+    /// Says whether it is shown within delta of the best.
     within_delta: bool,
     /// A lock that is shown to be better, if it is not in the set.
     beaten_by: Option<String>,

@@ -1,4 +1,4 @@
-//! What the JSON results of every comparison have.
+//! Holds the fields that the JSON results of every comparison have.
 
 use crate::VERSION;
 use crate::experiment::{AT_ONCE, Coordinate, Design, Facts, Key, Labels, Provenance};
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     settings: Settings,
     /// The caveats about the figures.
     caveats: Vec<String>,
-    /// Why it is not complete, if so.
+    /// Says why it is not complete, if so.
     interrupted: Option<String>,
     /// The cells that were not measured.
     missing: Vec<BTreeMap<String, Coordinate>>,
