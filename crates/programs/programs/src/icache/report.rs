@@ -113,12 +113,12 @@ fn sampled(report: &Value) -> Option<String> {
         return None;
     }
     let error = match sample["error_percent"].as_f64() {
-        Some(error) => format!("whose draw alone errs by up to {error:.1} % (95 %)"),
-        None => "too few to say how far off that is: give --exact".into(),
+        Some(error) => format!("the draw of them alone errs by up to {error:.1} % (95 %)."),
+        None => "they are too few to say how far off that is.".into(),
     };
     Some(format!(
-        "Sampled: {} of {} instructions were simulated, in {} intervals\nafter the first ten \
-         million, {error}. --exact simulates all.\n",
+        "Sampled: {} of {} instructions were simulated,\n\
+         in {} intervals after the first ten million;\n{error}\n--exact simulates all.\n",
         grouped(simulated),
         grouped(all),
         grouped(sample["intervals"].as_u64()?)
@@ -199,4 +199,29 @@ pub fn changed(change: &Change, inline: Option<&str>) -> String {
         let _ = writeln!(text, "  {name}: {cycles:+.0} cycles");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_says_what_it_stands_on() {
+        let report = |simulated: u64, error: Value| {
+            let sample = value!({
+                "simulated_instructions": simulated, "intervals": 121, "error_percent": error,
+            });
+            value!({"instructions": 252_660_436_u64, "frontend": {"sample": sample}})
+        };
+        let text = sampled(&report(13_025_713, value!(7.94))).unwrap();
+        assert!(text.contains("7.9 %") && text.contains("--exact"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 72),
+            "{text}"
+        );
+        let few = sampled(&report(13, Value::Null)).unwrap();
+        assert!(few.contains("too few"), "{few}");
+        assert_eq!(sampled(&report(252_660_436, Value::Null)), None);
+        assert_eq!(sampled(&value!({})), None);
+    }
 }
