@@ -45,6 +45,10 @@ check "the store" prints 'mcs' locklab results list
 check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
 check "the recorder" prints '^Locks of sh' \
     sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
+if command -v cc >/dev/null; then
+    check "a lock in C" prints 'exclusion .* holds$' \
+        sh -c 'locklab new-lock "$0" >&2 && locklab verify "$0" --executions 200' "$scratch/mine.c"
+fi
 check "bad arguments exit with 2" exits_with 2 locklab matrix mcs no-such-lock
 [ -z "$files" ] || exit 0
 check "the man page" sh -c 'zcat -f /usr/share/man/man1/locklab.1* | grep -q "^.SH NAME"'

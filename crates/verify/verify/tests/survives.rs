@@ -6,7 +6,9 @@
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Info, RawLock};
 use locklab_verify::random::{Random, draw_lock};
-use locklab_verify::{Failure, Limits, Loom, Outcome, SHOWN, check, interleaving, properties};
+use locklab_verify::{
+    Failure, Limits, Loom, Outcome, SHOWN, check, interleaving, properties, properties_of,
+};
 
 locklab_verify::keep_stacks!();
 
@@ -141,4 +143,32 @@ fn random_schedules_survive_too() {
         "{}",
         failure.message
     );
+}
+
+/// Uses more of the stack than a modelled thread has.
+#[inline(never)]
+fn use_256_kib() {
+    std::hint::black_box([std::hint::black_box(1_u8); 256 << 10]);
+}
+
+/// What reads a compiled lock's debug information may use as much as it likes.
+#[test]
+fn what_prepares_a_model_has_the_stack_of_the_process() {
+    let all = properties_of("ticket").unwrap();
+    let exclusion = all.iter().find(|p| p.name == "exclusion").unwrap();
+    let prepared = exclusion.clone().prepared(use_256_kib);
+    assert_eq!(
+        check(&prepared, Limits::default(), None).outcome,
+        Outcome::Holds
+    );
+    let Outcome::Fails(failure) = check(
+        &exclusion.clone().after(use_256_kib),
+        Limits::default(),
+        None,
+    )
+    .outcome
+    else {
+        panic!("a modelled thread has a larger stack than 32 KiB");
+    };
+    assert_eq!(failure.message, "crash: the stack overflows");
 }

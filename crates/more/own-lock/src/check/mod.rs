@@ -80,10 +80,13 @@ pub(crate) fn promises(
         .map(|property| {
             let world = world.clone();
             let last_cpus = property.name == LAST_CPUS;
-            property.of_operations().after(move || {
-                World::begin(&world.0, &world.1, rules, HOOKS);
-                with(|world| world.last_cpus = last_cpus);
-            })
+            property
+                .of_operations()
+                .prepared(move || World::load(&world.0, &world.1, rules, HOOKS))
+                .after(move || {
+                    World::begin();
+                    with(|world| world.last_cpus = last_cpus);
+                })
         })
         .collect()
 }
@@ -101,10 +104,11 @@ pub(crate) fn litmus(
     });
     locklab_verify::litmus(&program, threads)
         .of_operations()
-        .after(move || {
+        .prepared(move || {
             let _ = &kept;
-            World::begin(&library, &facts, rules, HOOKS);
+            World::load(&library, &facts, rules, HOOKS);
         })
+        .after(World::begin)
 }
 
 /// The lock in the form that the models take.

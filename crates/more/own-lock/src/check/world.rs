@@ -197,7 +197,7 @@ pub(super) static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut())
 
 /// Uses the world; `f` neither uses it again nor switches to another thread.
 pub(super) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
-    // SAFETY: made at the beginning of the first execution and never freed;
+    // SAFETY: made before the first execution and never freed;
     // modelled threads are coroutines of one OS thread.
     f(unsafe { &mut *WORLD.load(Ordering::Relaxed) })
 }
@@ -207,8 +207,8 @@ pub(super) fn lines(bytes: usize) -> usize {
 }
 
 impl World {
-    /// Begins an execution, with everything as it was loaded.
-    pub(super) fn begin(library: &Path, facts: &Facts, rules: Rules, hooks: Hooks) {
+    /// Loads the library into this process, if it is not there.
+    pub(super) fn load(library: &Path, facts: &Facts, rules: Rules, hooks: Hooks) {
         if WORLD.load(Ordering::Relaxed).is_null() {
             let loaded = match Library::load(library, "locklab_hooks", hooks) {
                 Ok(loaded) => loaded,
@@ -245,6 +245,10 @@ impl World {
             });
             WORLD.store(Box::into_raw(world), Ordering::Relaxed);
         }
+    }
+
+    /// Begins an execution, with everything as it was loaded.
+    pub(super) fn begin() {
         with(|world| {
             (world.locks, world.contexts, world.alive) = (0, 0, 0);
             world.threads = Default::default();

@@ -104,6 +104,9 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
         builder.log = false;
         execution::end();
         let run = AssertUnwindSafe(|| {
+            if let Some(first) = &property.first {
+                first();
+            }
             builder.check(move || {
                 let count = counted.fetch_add(1, Ordering::Relaxed);
                 if count >= limits.executions

@@ -13,9 +13,9 @@ pub(super) type Lock = Arc<dyn Subject>;
 /// A promise and the model that checks it.
 #[derive(Clone)]
 pub struct Property {
-    /// What a table calls it.
+    /// Names it in a table.
     pub name: &'static str,
-    /// How many threads take part.
+    /// Counts the threads that take part.
     pub threads: usize,
     /// The bound on preemptions for which the limit of executions is
     /// stretched. Most are explored with more, or with any number.
@@ -26,19 +26,22 @@ pub struct Property {
     /// The source files whose structure it is there to show needed; none: of
     /// all the code that it runs.
     pub(crate) structure_of: &'static [&'static str],
-    /// How many acquisitions of one CPU are under way at once, each in an interrupt of
+    /// Counts the acquisitions of one CPU that are under way at once, each in an interrupt of
     /// another; 1 if none is interrupted.
     pub levels: usize,
-    /// Whether the lock waits by loops of its own code, and decides by its own
-    /// code whether it has succeeded: that is changed there.
+    /// Says whether the lock waits by loops of its own code, and decides by its own code
+    /// whether it has succeeded: that is changed there.
     pub(crate) loops_are_code: bool,
-    /// Whether one execution at least must be what it should be
+    /// Says whether one execution at least must be what it should be
     /// ([`crate::execution::witness`]), where not every one can be.
     pub(crate) needs_witness: bool,
-    /// How many executions are drawn, each with a program of its own; `None`: all that
+    /// Counts the executions that are drawn, each with a program of its own; `None`: all that
     /// the model has are explored.
     pub(crate) drawn: Option<u64>,
     pub(crate) setting: Setting,
+    /// Prepares the process of the model, if that is needed.
+    pub(crate) first: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Runs as the first thread of an execution.
     pub(crate) model: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -68,6 +71,7 @@ impl Property {
                 choices,
                 ..Setting::default()
             },
+            first: None,
             model: Arc::new(move || model(&lock)),
         }
     }
@@ -90,6 +94,7 @@ impl Property {
             needs_witness: false,
             drawn: None,
             setting: Setting::default(),
+            first: None,
             model: Arc::new(model),
         }
     }
@@ -99,8 +104,8 @@ impl Property {
         self
     }
 
-    /// The same, with so many executions drawn and not explored, in a world that is as it
-    /// is in others.
+    /// Returns the same, with so many executions drawn and not explored, in a world that is
+    /// as it is in others.
     pub(crate) fn drawn(self, executions: u64) -> Self {
         Self {
             drawn: Some(executions),
@@ -108,7 +113,7 @@ impl Property {
         }
     }
 
-    /// The same promise, of a lock whose operations alone are the platform's to
+    /// Returns the same promise, of a lock whose operations alone are the platform's to
     /// change: it waits by loops of its own code.
     pub fn of_operations(mut self) -> Self {
         self.loops_are_code = true;
@@ -117,7 +122,14 @@ impl Property {
         self
     }
 
-    /// The same promise; `before` is called at the beginning of each
+    /// Returns the same promise; `first` is called before executions begin, as often as they
+    /// do. A thread of a model has a stack of 32 KiB, and `first` that of the process.
+    pub fn prepared(mut self, first: impl Fn() + Send + Sync + 'static) -> Self {
+        self.first = Some(Arc::new(first));
+        self
+    }
+
+    /// Returns the same promise; `before` is called at the beginning of each
     /// execution, before the lock is made.
     pub fn after(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {
         let model = self.model.clone();
