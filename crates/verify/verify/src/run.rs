@@ -3,7 +3,8 @@
 
 use crate::coverage::{self, Coverage};
 use crate::explore::{
-    Explored, Failure, Limits, Outcome, explore, explore_fully, explore_within, pruning,
+    Explored, Failure, Limits, Outcome, explore, explore_fully, explore_reads, explore_within,
+    pruning,
 };
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The properties of the lock called `name`, the cheapest first; `None` if
+/// Returns the properties of the lock called `name`, the cheapest first; `None` if
 /// there is no such lock.
 pub fn properties_of(name: &str) -> Option<Vec<Property>> {
     match name {
@@ -68,16 +69,16 @@ pub fn check_within(property: &Property, preemptions: usize, prune_after: Option
     explored_apart(preemptions, work).0
 }
 
-/// What the executions of a property have passed.
+/// Holds what the executions of a property have passed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Passed {
-    /// The places of operations that can be changed.
+    /// Holds the places of operations that can be changed.
     pub places: BTreeSet<Place>,
-    /// The mutants that the property is there to kill.
+    /// Holds the mutants that the property is there to kill.
     pub mutants: Vec<Mutation>,
-    /// What else is known of them.
+    /// Holds what else is known of them.
     pub coverage: Coverage,
-    /// The text of the files that are not ours, by the names of their places.
+    /// Holds the text of the files that are not ours, by the names of their places.
     pub texts: Vec<(String, String)>,
 }
 
@@ -114,25 +115,25 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
     })
 }
 
-/// What became of a mutant.
+/// Tells what became of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
-    /// A property fails under it: what it changes is needed.
+    /// Says that a property fails under it: what it changes is needed.
     Killed {
-        /// Which property, by its name.
+        /// Names the property.
         by: String,
-        /// How the property fails, as a sentence.
+        /// Says how the property fails, as a sentence.
         how: String,
     },
-    /// No property fails, and none was cut short.
+    /// Says that no property fails, and none was cut short.
     Survived,
-    /// No property fails, but some were cut short.
+    /// Says that no property fails, but some were cut short.
     Undecided,
 }
 
-/// How far each property is explored in each round of [`try_mutant`]: most
-/// mutants fall to few executions of the right property, which is not always
-/// the first. `None` as a bound: any number of preemptions.
+/// Limits each round of [`try_mutant`], in preemptions (`None`: any number) and executions
+/// of each property: most mutants fall to few executions of the right property, which is
+/// not always the first.
 const ROUNDS: [(Option<usize>, u64); 5] = [
     (Some(1), 40),
     (Some(1), 400),
@@ -141,12 +142,12 @@ const ROUNDS: [(Option<usize>, u64); 5] = [
     (None, 3_000),
 ];
 
-/// Rounds of a mutant of which it is known why it breaks no promise.
+/// Counts the rounds of a mutant of which it is known why it breaks no promise.
 const BRIEF: usize = 2;
 
 /// Runs one mutant (by `mutation`, or of a lock that is one itself) under each
 /// property in turn until one fails, first a little, then as far as the
-/// property itself is explored; with `thorough` false, only a little. What
+/// property itself is explored; with `thorough` false, only a little. Returns what
 /// became of it, and the CPU time that it took.
 ///
 /// One process for all of it: when that crashes, the mutant has fallen.
@@ -221,6 +222,13 @@ fn try_properties(properties: &[&Property], limits: Limits, thorough: bool) -> F
             survived = Fate::Undecided;
         }
         if let Some(fate) = killed(property, &explored) {
+            return fate;
+        }
+        let once_more = property.drawn.is_none() && !property.setting.reads_conflict;
+        if once_more
+            && let Err(fails) = explore_reads(property, &explored, limits)
+            && let Some(fate) = killed(property, &fails)
+        {
             return fate;
         }
     }
