@@ -125,7 +125,7 @@ fn inlined(
     all
 }
 
-/// Whether it is for tests and documentation only.
+/// Returns whether it is for tests and documentation only.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let text = attribute.to_token_stream().to_string();

@@ -10,8 +10,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// How a model is made of a lock whose type is not called after the lock, or
-/// that can do what no other can. The others are found in the catalogue.
+/// Tells how a model is made of a lock whose type is not called after the lock, or that can do
+/// what no other can. The others are found in the catalogue.
 const MODELS: &[(&str, &str)] = &[
     (
         "bravo",
@@ -51,7 +51,7 @@ const MODELS: &[(&str, &str)] = &[
     ),
 ];
 
-/// How a model is made of a lock, by its line in the catalogue.
+/// Returns how a model is made of a lock, by its line in the catalogue.
 fn model_of(lock: &str, catalogue: &str) -> String {
     if let Some((_, model)) = MODELS.iter().find(|(known, _)| *known == lock) {
         return (*model).to_owned();
@@ -98,7 +98,7 @@ const INNER: &[&str] = &[
     "parking_lot.rs",
 ];
 
-/// What `planted::world` has for them.
+/// Names what `planted::world` has for them.
 const WORLD: &[&str] = &[
     "MAX_CPUS",
     "Ticket",
@@ -264,7 +264,7 @@ fn read(file: &str) -> Option<String> {
     Some(source)
 }
 
-/// The same source where `planted::world` is its crate.
+/// Returns the same source where `planted::world` is its crate.
 fn of_world(source: &str) -> String {
     source
         .replace("\n//!", "\n//")
@@ -301,7 +301,7 @@ fn planted(file: &str, body: &str) -> Option<String> {
     Some(of_world(&source))
 }
 
-/// What the code takes from its crate.
+/// Returns what the code takes from its crate.
 fn names(code: &str) -> impl Iterator<Item = String> + '_ {
     code.split("crate::").skip(1).flat_map(|rest| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || "_:".contains(c)));

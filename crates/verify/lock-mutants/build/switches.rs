@@ -76,7 +76,7 @@ pub(crate) struct Switches {
     fields: BTreeMap<String, String>,
 }
 
-/// What the checker's platform changes, or costs time only.
+/// Names what the checker's platform changes, or costs time only.
 const ACCESSES: [&str; 27] = [
     "load",
     "store",
@@ -110,7 +110,7 @@ const ACCESSES: [&str; 27] = [
 /// Calls whose arguments say how long is paused or how often is read.
 const PAUSES: [&str; 4] = ["relax_for", "Reads", "Relax", "from_ref"];
 
-/// What a site is called that changes nothing, but notes that it is passed.
+/// Marks a site that changes nothing, but notes that it is passed.
 const BRANCH: &str = "branch";
 
 /// Functions that only models call, or which make constants of a model.
@@ -126,7 +126,7 @@ impl Switches {
         }
     }
 
-    /// What follows is of this file.
+    /// Begins this file: what follows is of it.
     pub(crate) fn enter(&mut self, file: &Path) {
         self.files.push(format!("locks/src/{}", file.display()));
         self.fields.clear();
@@ -241,7 +241,7 @@ impl Switches {
         }
     }
 
-    /// Whether a statement is a call or an assignment that may be left out.
+    /// Returns whether a statement is a call or an assignment that may be left out.
     fn may_go(expression: &Expr) -> bool {
         match expression {
             Expr::MethodCall(call) => !ACCESSES.contains(&&*call.method.to_string()),
@@ -290,7 +290,7 @@ impl Switches {
     }
 }
 
-/// Whether a condition, or a part of it, takes a value apart, which it must do where it
+/// Returns whether a condition, or a part of it, takes a value apart, which it must do where it
 /// stands.
 fn takes_apart(condition: &Expr) -> bool {
     match condition {
@@ -301,7 +301,7 @@ fn takes_apart(condition: &Expr) -> bool {
     }
 }
 
-/// Whether a function is left as it is.
+/// Returns whether a function is left as it is.
 fn is_left(signature: &Signature) -> bool {
     signature.constness.is_some() || OF_MODELS.contains(&&*signature.ident.to_string())
 }

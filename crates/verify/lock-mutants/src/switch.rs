@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// What a switch changes, and where.
+/// Describes what a switch changes, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// The source file, as `locks/src/mcs.rs`.
@@ -15,7 +15,7 @@ pub struct Site {
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
-    /// What was there and what is; [`BRANCH`].
+    /// Says what was there and what is; or is [`BRANCH`].
     pub change: &'static str,
 }
 
@@ -65,7 +65,7 @@ pub fn reach(number: u32) {
     }
 }
 
-/// Whether this switch is on.
+/// Returns whether this switch is on.
 #[inline(always)]
 pub fn on(number: u32) -> bool {
     let on = ON.get();
@@ -87,7 +87,7 @@ pub fn force(always: u32, never: u32, condition: bool) -> bool {
     (condition || on == always) && on != never
 }
 
-/// What a constant can be.
+/// Stands for every type that a constant can have.
 pub trait Integer: Copy {
     /// The constant plus one.
     fn one_more(self) -> Self;

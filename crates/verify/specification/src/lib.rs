@@ -11,14 +11,14 @@
 
 use std::fmt;
 
-/// What a thread asks of a lock.
+/// Names what a thread asks of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// To hold it alone, however long that takes.
     Lock,
-    /// The same, if that needs no waiting.
+    /// Acquires it, if that needs no waiting.
     TryLock,
-    /// The same, unless the time is over before, or it would be a deadlock.
+    /// Acquires it, unless the time is over before, or it would be a deadlock.
     LockUntil,
     /// To undo one acquisition.
     Unlock,
@@ -26,11 +26,11 @@ pub enum Operation {
     ReleaseAll,
     /// To acquire so many times.
     AcquireCount(u32),
-    /// Whether this thread holds it.
+    /// Asks whether this thread holds it.
     Held,
     /// To hold it beside others.
     Read,
-    /// The same, if that needs no waiting.
+    /// Acquires it for reading, if that needs no waiting.
     TryRead,
     /// To undo one acquisition beside others.
     ReadUnlock,
@@ -38,14 +38,14 @@ pub enum Operation {
     Downgrade,
 }
 
-/// What a lock answers.
+/// Holds what a lock answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is done; of what may fail: it has succeeded.
     Done,
     /// It has failed; of [`Operation::Held`]: no.
     No,
-    /// How many levels of recursion there were.
+    /// Counts the levels of recursion that there were.
     Levels(u32),
 }
 
@@ -70,14 +70,14 @@ pub enum Wrong {
     /// A thread has done so much on its way in, and has neither the lock nor a place
     /// that it keeps.
     NoPlace {
-        /// How much is promised to suffice.
+        /// Limits what is promised to suffice.
         most: u32,
     },
     /// A waiter was overtaken more often than it can be.
     Overtaken {
-        /// How often it was overtaken.
+        /// Counts how often it was overtaken.
         times: u32,
-        /// How often it can be.
+        /// Limits how often it can be.
         most: u32,
     },
 }
@@ -112,19 +112,19 @@ impl fmt::Display for Wrong {
 /// Which promises the machine compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Whether its holder may acquire it again.
+    /// Says whether its holder may acquire it again.
     pub recursive: bool,
-    /// Whether an acquisition may be given up for another reason than time.
+    /// Says whether an acquisition may be given up for another reason than time.
     pub detects_deadlocks: bool,
-    /// Whether a read sees the newest value. If not, an attempt may fail by what
-    /// this thread has not yet seen undone: all that ended since it held the
-    /// lock alone for the last time.
+    /// Says whether a read sees the newest value. If not, an attempt may fail by what this
+    /// thread has not yet seen undone: all that ended since it held the lock alone for the last
+    /// time.
     pub sequentially_consistent: bool,
-    /// How many accesses a thread makes at most, whatever the others do, before it has
-    /// the lock or waits where it keeps its place; `None`: any number.
+    /// Limits the accesses that a thread makes, whatever the others do, before it has the lock
+    /// or waits where it keeps its place; `None`: any number.
     pub accesses: Option<u32>,
-    /// How often a thread that waits may be overtaken by those that came after
-    /// it; `None`: any number of times.
+    /// Limits how often a thread that waits may be overtaken by those that came after it;
+    /// `None`: any number of times.
     pub overtakes: Option<u32>,
 }
 
@@ -142,19 +142,19 @@ struct UnderWay {
 struct Thread {
     /// One inside the interrupt of another.
     under_way: Vec<UnderWay>,
-    /// How often it holds the lock alone.
+    /// Counts how often it holds the lock alone.
     levels: u32,
-    /// How often it holds it beside others.
+    /// Counts how often it holds it beside others.
     reads: u32,
     /// When it last stopped using the lock.
     left: u64,
     /// When it last began to hold the lock alone.
     entered: u64,
-    /// Whether a context that it gave up may still be in the queue.
+    /// Says whether a context that it gave up may still be in the queue.
     gave_up: bool,
     /// Since when it has waited where it cannot lose its place.
     waits: Option<u64>,
-    /// How often it has been overtaken since.
+    /// Counts how often it has been overtaken since.
     overtaken: u32,
 }
 
@@ -250,7 +250,7 @@ impl Reference {
         Ok(())
     }
 
-    /// How often thread `who` holds the lock alone.
+    /// Returns how often thread `who` holds the lock alone.
     pub fn levels(&self, who: usize) -> u32 {
         self.threads[who].levels
     }
@@ -388,8 +388,8 @@ impl Reference {
         }
     }
 
-    /// Whether an attempt of `who` that began then may fail by what others do,
-    /// or by what this thread itself has begun and not ended.
+    /// Returns whether an attempt of `who` that began then may fail by what others do, or by
+    /// what this thread itself has begun and not ended.
     fn busy(&self, who: usize, began: u64) -> bool {
         let seen = if self.interface.sequentially_consistent {
             began

@@ -13,7 +13,7 @@ const BUGS: &str = "| lock | bug | broken promise | how |\n| --- | --- | --- | -
 const ARGUED: &str =
     "| lock | source | mutant | why no promise breaks |\n| --- | --- | --- | --- |\n";
 
-/// What is printed where nobody knows why a mutant breaks no promise.
+/// Is printed where nobody knows why a mutant breaks no promise.
 const NOT_KNOWN: &str = "**not known**";
 
 /// `before` with these locks' rows in the place of their old ones, in a table

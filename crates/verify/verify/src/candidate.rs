@@ -9,7 +9,7 @@ use crate::spin_then_park::SPIN_THEN_PARK;
 use locklab_locks::catalogue;
 use std::fmt;
 
-/// What is no lock of the catalogue.
+/// Names what is no lock of the catalogue.
 const NO_LOCKS: [&str; 3] = [SPIN_THEN_PARK, THREAD_NUMBERS, INTERPOSER];
 
 /// Everything that can be verified, in the order in which tables show it:
@@ -25,9 +25,9 @@ pub fn names() -> Vec<&'static str> {
 pub struct SourceMutant {
     /// Source file, line and column.
     pub line: String,
-    /// What stands on that line.
+    /// Holds the text of that line.
     pub source: String,
-    /// What was there and what is, as "== -> !=".
+    /// Says what was there and what is, as "== -> !=".
     pub change: String,
     /// The promises of the lock with the change; `None` if there is no such
     /// lock, or it is the same as without.
@@ -55,11 +55,11 @@ impl std::error::Error for UnknownLock {}
 
 /// A lock to verify.
 pub struct Candidate {
-    /// What tables call it.
+    /// Names it in tables.
     pub name: String,
     /// The promises to check, in the order of tables.
     pub properties: Vec<Property>,
-    /// Whether random schedules are drawn of it, by its name.
+    /// Says whether random schedules are drawn of it, by its name.
     pub drawn: bool,
     /// Changes of its source that make other locks, beside what is changed
     /// while it runs.

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// How an operation of the source has ended, or what it has read or written.
+/// Tells how an operation of the source has ended, or what it has read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Reached {
     /// It was executed.
@@ -39,7 +39,7 @@ enum Reached {
 /// Values up to this one are told apart: the levels of queue nodes.
 const SMALL: u8 = 4;
 
-/// What the models have reached.
+/// Holds what the models have reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     calls: BTreeSet<(String, bool)>,
@@ -55,7 +55,7 @@ pub(crate) fn start() {
     NOTED.set(Some(Coverage::default()));
 }
 
-/// What they have reached since.
+/// Returns what they have reached since.
 pub(crate) fn stop() -> Coverage {
     NOTED.take().unwrap_or_default()
 }
@@ -136,14 +136,14 @@ pub(crate) fn fruitless_read(here: Place) {
     });
 }
 
-/// What no model reaches.
+/// Describes what no model reaches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
     /// Where in the source; the name of a call.
     pub line: String,
     /// The source text there.
     pub source: String,
-    /// What is not reached.
+    /// Says what is not reached.
     pub what: &'static str,
     /// Why not, if that is known.
     pub because: Option<&'static str>,
@@ -155,16 +155,16 @@ pub struct Hole {
     pub(crate) block: &'static str,
 }
 
-/// How much of something is reached.
+/// Says how much of something is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// How many of them some execution reached.
+    /// Counts those that some execution reached.
     pub reached: usize,
-    /// How many there are.
+    /// Counts all of them.
     pub of: usize,
 }
 
-/// What the models have found of a branch of the source.
+/// Tells what the models have found of a branch of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branch {
     /// No model comes there.
@@ -194,7 +194,7 @@ pub struct Covered {
     pub branches: Share,
     /// The words by the names of the source, and what values each has had.
     pub values: Vec<(String, String)>,
-    /// What is not reached.
+    /// Lists what is not reached.
     pub holes: Vec<Hole>,
 }
 
@@ -294,7 +294,7 @@ impl Coverage {
         })
     }
 
-    /// What is reached of the lock called so, whose own source these files are.
+    /// Returns what is reached of the lock called so, whose own source these files are.
     pub(crate) fn covered(&self, lock: &str, files: &[String]) -> Covered {
         let mut covered = Covered::default();
         // Of a user's file the models call what it has.

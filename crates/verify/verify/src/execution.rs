@@ -35,7 +35,7 @@ use weak::WeakFailures;
 /// newer store each time, of the seven that it keeps.
 const SEEN_ALL: u32 = 8;
 
-/// How far the clock jumps, in nanoseconds: past any deadline of a model.
+/// Gives how far the clock jumps, in nanoseconds: past any deadline of a model.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
 
 /// Choices of each thread in one execution.
@@ -50,17 +50,17 @@ const FIRST_OF_LAST: usize = MAX_CPUS - MAX_THREADS;
 /// A panic payload: something was learnt about the lock, begin again.
 pub(crate) struct Again;
 
-/// What runs on a thread while it waits.
+/// Runs on a thread while it waits.
 type Interrupt = Box<dyn FnOnce()>;
 
-/// What is called before each access of a thread.
+/// Is called before each access of a thread.
 type Watch = Rc<dyn Fn()>;
 
-/// How to explore, and the state of the current execution.
+/// Holds how to explore, and the state of the current execution.
 #[derive(Default)]
 struct Record {
     nodes: OfCpus<QueueNodes<Loom>>,
-    /// Whether a lock has queue nodes of its own for each CPU.
+    /// Says whether a lock has queue nodes of its own for each CPU.
     numbered: Cell<bool>,
     readers: OfCpus<VisibleReader<Loom>>,
     held: OfCpus<HeldLocks<Loom>>,
@@ -69,35 +69,35 @@ struct Record {
     lot: RefCell<Option<Box<Lot>>>,
     /// The queue nodes of locks whose waiters park in it.
     parked_nodes: OfCpus<QueueNodes<Parking<World<true>>>>,
-    /// Whether there is a parking lot, and it has a heavy fence.
+    /// Says whether there is a parking lot, and whether it has a heavy fence.
     with_lot: Cell<Option<bool>>,
     setting: Cell<Setting>,
-    /// That of the model, of which an execution may draw its own.
+    /// Holds the setting of the model, of which an execution may draw its own.
     of_model: Cell<Setting>,
-    /// What a drawn execution draws from, and its number.
+    /// Serves a drawn execution, which has a number.
     random: Random,
     execution: Cell<u64>,
-    /// Whether executions are drawn, not explored.
+    /// Says whether executions are drawn, not explored.
     drawn: Cell<bool>,
     /// Of a schedule that is drawn: a thread stops before one in so many of its
     /// accesses; 0: before none.
     stops: Cell<usize>,
-    /// Whether an execution is under way: before it begins, what the last
-    /// one left behind is dropped.
+    /// Says whether an execution is under way: before it begins, what the last one left behind
+    /// is dropped.
     running: Cell<bool>,
-    /// Whether the model is being set up, and nothing is explored.
+    /// Says whether the model is being set up, and nothing is explored.
     quiet: Cell<bool>,
-    /// What runs on a thread when it next waits: an interrupt.
+    /// Runs on a thread when it next waits: an interrupt.
     interrupts: [RefCell<Option<Interrupt>>; MAX_THREADS],
-    /// What runs on a thread before one of its accesses: each is tried.
+    /// Runs on a thread before one of its accesses: each is tried.
     at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
-    /// What runs on a thread before each of its accesses.
+    /// Runs on a thread before each of its accesses.
     at_each_access: [RefCell<Option<Watch>>; MAX_THREADS],
     /// Before which access, of all executions and of this one; and before which
     /// after that, if one is put there again.
     interrupt_at: Cell<[u32; 2]>,
     accesses_left: Cell<u32>,
-    /// How often that came in this execution, and at most in any of them.
+    /// Counts how often that came in this execution, and at most in any of them.
     interrupted: Cell<[u32; 2]>,
     /// A store that a mutant makes after the operation that follows it.
     delayed: [RefCell<Option<(u32, Interrupt)>>; MAX_THREADS],
@@ -105,22 +105,22 @@ struct Record {
     /// Fruitless reads since anything last changed; `None`: takes no part (not
     /// begun, ended, or waits for others to end).
     fruitless_reads: [Cell<Option<u32>>; MAX_THREADS],
-    /// What each thread has read since anything was last written: to read the same
-    /// again at the same place is no progress.
+    /// Holds what each thread has read since anything was last written: to read the same again
+    /// at the same place is no progress.
     known: RefCell<HashSet<Known>>,
-    /// Whether no further branches of this execution are explored.
+    /// Says whether no further branches of this execution are explored.
     pruned: Cell<bool>,
-    /// How loops go round that count, or write while they wait.
+    /// Follows loops that count, or write while they wait.
     going: Going,
     /// The compare-and-swaps that fail without cause.
     weak: WeakFailures,
-    /// Whether a thread's last bounded spin was fruitless too.
+    /// Says whether a thread's last bounded spin was fruitless too.
     impatient: [Cell<bool>; MAX_THREADS],
-    /// Whether a thread is interrupted at the beginning of a wait without limit.
+    /// Says whether a thread is interrupted at the beginning of a wait without limit.
     without_limit: [Cell<bool>; MAX_THREADS],
-    /// How often each thread has tried without success since it was last inside.
+    /// Counts how often each thread has tried without success since it was last inside.
     rounds: [Cell<u32>; MAX_THREADS],
-    /// How long the trace was when a thread last relaxed.
+    /// Holds the length of the trace when a thread last relaxed.
     relaxed: [Cell<usize>; MAX_THREADS],
     /// Lines whose stores come after all that was written before.
     in_order: RefCell<BTreeSet<Place>>,
@@ -128,14 +128,14 @@ struct Record {
     time: [Cell<u64>; MAX_THREADS],
     choices: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
     chosen: [Cell<usize>; MAX_THREADS],
-    /// How often each thread has moved to the next NUMA node.
+    /// Counts how often each thread has moved to the next NUMA node.
     moves: [Cell<usize>; MAX_THREADS],
-    /// Whether words are made with a value that nobody gave them.
+    /// Says whether words are made with a value that nobody gave them.
     garbage: Cell<bool>,
-    /// How each thread may wait now.
+    /// Says how each thread may wait now.
     wait_rule: [Cell<WaitRule>; MAX_THREADS],
     arrived: RefCell<Vec<loom::sync::atomic::AtomicU32>>,
-    /// Whether an execution was what one of them should be.
+    /// Says whether an execution was what one of them should be.
     witnessed: Cell<bool>,
     /// The bound for which the lock last asked how often some may be preferred.
     bound: Cell<Option<u32>>,
@@ -145,8 +145,8 @@ struct Record {
 /// and the values.
 type Known = (u8, u32, u32, Operation, u64, u64, u64);
 
-/// What each CPU has, if the lock asks for it: the first execution that asks
-/// begins the model again.
+/// Holds what each CPU has, if the lock asks for it: the first execution that asks begins the
+/// model again.
 #[derive(Default)]
 struct OfCpus<T, const CPUS: usize = MAX_THREADS> {
     asked: Cell<bool>,
@@ -172,7 +172,7 @@ impl<T, const CPUS: usize> OfCpus<T, CPUS> {
     }
 }
 
-/// How a thread may wait while it is inside the lock's code.
+/// Says how a thread may wait while it is inside the lock's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitRule {
     /// It may wait as it likes.
@@ -216,7 +216,7 @@ fn setting() -> Setting {
     RECORD.with(|r| r.setting.get())
 }
 
-/// Whether the stores of this line come after all that was written before.
+/// Returns whether the stores of this line come after all that was written before.
 pub(crate) fn stores_in_order(here: Place) -> bool {
     RECORD.with(|r| r.in_order.borrow().contains(&here))
 }
@@ -234,7 +234,7 @@ pub fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
 
-/// Whether this CPU is, to a lock, one of a virtual machine without paravirtual help.
+/// Returns whether this CPU is, to a lock, one of a virtual machine without paravirtual help.
 pub(crate) fn virtualized() -> bool {
     match setting().drawn {
         Some(_) => chance(2),
@@ -250,7 +250,7 @@ pub(crate) fn draw_execution(number: u64) {
     });
 }
 
-/// Whether executions are drawn.
+/// Returns whether executions are drawn.
 fn is_drawn() -> bool {
     RECORD.with(|r| r.drawn.get())
 }
@@ -260,12 +260,12 @@ pub(crate) fn below(bound: usize) -> usize {
     RECORD.with(|r| r.random.below(bound))
 }
 
-/// Whether what happens once in `of` times does, drawn.
+/// Draws whether what happens once in `of` times does.
 pub(crate) fn chance(of: usize) -> bool {
     RECORD.with(|r| r.random.chance(of))
 }
 
-/// How often some may be preferred.
+/// Returns how often some may be preferred.
 pub(crate) fn preferences() -> u32 {
     setting().preferences
 }
@@ -275,7 +275,7 @@ pub(crate) fn asks_for_preferences(bound: u32) {
     RECORD.with(|r| r.bound.set(Some(bound)));
 }
 
-/// What the lock would be bounded by, if it has asked.
+/// Returns what the lock would be bounded by, if it has asked.
 pub(crate) fn own_bound() -> Option<u32> {
     RECORD.with(|r| r.bound.get())
 }
@@ -291,19 +291,19 @@ pub(crate) fn numa_node() -> usize {
     first + (cpu() + moves) % setting.numa_nodes
 }
 
-/// Whether two reads of a word are explored in either order.
+/// Returns whether two reads of a word are explored in either order.
 pub(crate) fn reads_conflict() -> bool {
     setting().reads_conflict
 }
 
-/// Whether interrupts come at every access in this model.
+/// Returns whether interrupts come at every access in this model.
 pub(crate) fn is_interrupted() -> bool {
     let setting = setting();
     setting.interrupts && !setting.stops_only
 }
 
-/// Whether a fence of the platform is nothing to a light fence: there is a
-/// heavy one for that.
+/// Returns whether a fence of the platform is nothing to a light fence: there is a heavy one
+/// for that.
 pub(crate) fn fences_are_light() -> bool {
     RECORD.with(|r| r.with_lot.get() == Some(true))
 }
@@ -364,7 +364,7 @@ pub(crate) fn begin() {
     });
 }
 
-/// Whether an execution is under way, and not failing.
+/// Returns whether an execution is under way, and not failing.
 pub(crate) fn is_running() -> bool {
     !std::thread::panicking() && RECORD.try_with(|r| r.running.get()).unwrap_or(false)
 }
@@ -408,12 +408,12 @@ pub(crate) fn of_garbage<R>(make: impl FnOnce() -> R) -> R {
     made
 }
 
-/// Whether words are made with a value that nobody gave them.
+/// Returns whether words are made with a value that nobody gave them.
 pub(crate) fn is_garbage() -> bool {
     RECORD.with(|r| r.garbage.get())
 }
 
-/// Whether a model is being set up.
+/// Returns whether a model is being set up.
 pub(crate) fn is_quiet() -> bool {
     RECORD.with(|r| r.quiet.get())
 }
@@ -484,7 +484,7 @@ pub(crate) fn interrupt_at(accesses: [u32; 2]) {
     });
 }
 
-/// How often they came in one execution since then, at most.
+/// Returns how often they came in one execution since then, at most.
 pub(crate) fn interrupted() -> u32 {
     RECORD.with(|r| r.interrupted.get()[1])
 }
@@ -591,12 +591,12 @@ pub(crate) fn number() -> usize {
     }
 }
 
-/// Whether no CPU of this world lacks a queue node.
+/// Returns whether no CPU of this world lacks a queue node.
 pub(crate) fn all_have_nodes() -> bool {
     setting().without_node.is_none()
 }
 
-/// Whether this modelled thread has a number that a lock can know.
+/// Returns whether this modelled thread has a number that a lock can know.
 pub(crate) fn is_numbered() -> bool {
     setting().without_node != Some((cpu(), NoNode::Number))
 }
@@ -612,7 +612,7 @@ pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
     of_cpu.unwrap_or_else(|| panic!("the queue nodes of a CPU that is not there"))
 }
 
-/// The same, of a lock whose waiters park where there is a heavy fence.
+/// Returns the queue nodes of a lock whose waiters park where there is a heavy fence.
 pub(crate) fn parked_nodes(cpu: usize) -> &'static QueueNodes<Parking<World<true>>> {
     RECORD.with(|r| &r.parked_nodes.get()[cpu])
 }
@@ -644,8 +644,8 @@ pub(crate) fn lot(heavy: bool) -> &'static Lot {
     })
 }
 
-/// Whether the lock under test uses queue nodes of CPUs, as far as is known:
-/// the first execution that asks for one begins the model again.
+/// Returns whether the lock under test uses queue nodes of CPUs, as far as is known: the first
+/// execution that asks for one begins the model again.
 pub(crate) fn with_queue_nodes() -> bool {
     RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
 }
@@ -745,7 +745,7 @@ pub(crate) fn about_to_wait() {
     RECORD.with(|r| r.without_limit[cpu()].set(false));
 }
 
-/// Whether the interrupt that runs came at a wait without limit.
+/// Returns whether the interrupt that runs came at a wait without limit.
 pub(crate) fn waits_without_limit() -> bool {
     RECORD.with(|r| r.without_limit[cpu()].get())
 }
@@ -790,7 +790,7 @@ fn idle(here: Place) {
     take_turn(here);
 }
 
-/// The same, after a round that the next may differ from.
+/// Lets the others run after a round from which the next may differ.
 fn take_turn(here: Place) {
     stretch_ends();
     RECORD.with(|r| {
@@ -811,8 +811,8 @@ pub(crate) fn begin_rounds(rounds: Rounds) {
     RECORD.with(|r| r.going.follow(rounds));
 }
 
-/// What was left out since then; and whether a loop went on of which it is only known how
-/// its rounds end if another thread ends them.
+/// Returns what was left out since then; and whether a loop went on of which it is only known
+/// how its rounds end if another thread ends them.
 pub(crate) fn take_left_out() -> (RoundsLeftOut, bool) {
     RECORD.with(|r| (r.going.take_beyond(), r.going.take_alike()))
 }
@@ -866,7 +866,7 @@ pub fn round_ends(here: Place, round: u32, rounding: Rounding) -> Onward {
     }
 }
 
-/// Whether this thread goes on with no other in between.
+/// Returns whether this thread goes on with no other in between.
 pub(crate) fn goes_on_alone() -> bool {
     RECORD.with(|r| r.going.is_alone(cpu()))
 }
@@ -878,7 +878,7 @@ pub fn stretch_ends() {
     }
 }
 
-/// Whether the compare-and-swap that this thread is about to make fails although it
+/// Decides whether the compare-and-swap that this thread is about to make fails although it
 /// would succeed: both are explored, or one is drawn.
 pub(crate) fn fails_without_cause() -> bool {
     let drawn = is_drawn();
@@ -982,7 +982,7 @@ pub(crate) fn now() -> u64 {
     RECORD.with(|r| r.time[cpu].get())
 }
 
-/// What the clock of this thread last said, or would say.
+/// Returns what the clock of this thread last said, or would say.
 pub(crate) fn time() -> u64 {
     let clock = setting().clock;
     RECORD.with(|r| match clock {
@@ -996,7 +996,7 @@ pub(crate) fn let_time_pass() {
     RECORD.with(|r| r.time[0].set(r.time[0].get() + HOUR));
 }
 
-/// Whether a sleep ends at once for no reason; both are explored.
+/// Decides whether a sleep ends at once for no reason; both are explored.
 pub(crate) fn spurious() -> bool {
     if is_drawn() {
         return chance(3);
@@ -1039,7 +1039,7 @@ pub(crate) fn wake(word: usize, most: usize) -> usize {
     })
 }
 
-/// Whether this is the main thread, and no other has begun and not ended.
+/// Returns whether this is the main thread, and no other has begun and not ended.
 pub(crate) fn is_alone() -> bool {
     cpu() == 0
         && RECORD.with(|r| {
@@ -1063,12 +1063,12 @@ pub(crate) fn witness() {
     RECORD.with(|r| r.witnessed.set(true));
 }
 
-/// Whether an execution since the last call was.
+/// Returns whether an execution since the last call was.
 pub(crate) fn take_witness() -> bool {
     RECORD.with(|r| r.witnessed.take())
 }
 
-/// What a CPU has not given back, if it holds no lock.
+/// Returns what a CPU has not given back, if it holds no lock.
 pub(crate) fn left_behind() -> Option<&'static str> {
     RECORD.with(|r| {
         let (nodes, held) = (r.nodes.made.borrow(), r.held.made.borrow());

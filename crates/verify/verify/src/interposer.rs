@@ -133,8 +133,8 @@ unsafe impl RawLock<Loom> for Fronted {
     }
 }
 
-/// What the word promises: what every lock does, and that nobody passes the head
-/// of the queue once too many have.
+/// Returns what the word promises: what every lock does, and that nobody passes the head of the
+/// queue once too many have.
 fn properties_of_the_front() -> Vec<Property> {
     let lock = subject::<Loom, Fronted>();
     let of = |property: &Property| {
@@ -325,7 +325,7 @@ fn slot_comes_back() {
     Shared::run(Use::default(), [owner, other]);
 }
 
-/// What the protocols promise.
+/// Returns what the protocols promise.
 pub(crate) fn interposer_properties() -> Vec<Property> {
     let mut all = promises(&subject::<Loom, Gated<false>>());
     // An attempt that finds the gate free takes it, also before a head that waits.

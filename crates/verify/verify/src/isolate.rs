@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// What a process for a model has left.
+/// Holds what a process for a model has left.
 pub(crate) struct Ended<R> {
     /// Its answer, or how it ended if it did before it could answer.
     pub(crate) answer: Result<R, Crash>,
@@ -23,9 +23,9 @@ pub(crate) struct Ended<R> {
     pub(crate) cpu: Duration,
 }
 
-/// How a child ended that left no answer.
+/// Tells how a child ended that left no answer.
 pub(crate) struct Crash {
-    /// What it did, and its last steps.
+    /// Says what it did, with its last steps.
     pub(crate) failure: Failure,
     /// Executions that it had begun.
     pub(crate) executions: u64,

@@ -44,8 +44,8 @@ impl Place {
         }
     }
 
-    /// The same; the order of the operation there is not the source's own,
-    /// and not weakened.
+    /// Returns the same place; the order of the operation there is not the source's own, and
+    /// not weakened.
     #[must_use]
     pub fn with_order_given(self) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// Whether the order of the operation there is not the source's own.
+    /// Returns whether the order of the operation there is not the source's own.
     pub(crate) fn order_is_given(self) -> bool {
         self.column & ORDER_GIVEN != 0
     }
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// What a modelled thread did.
+/// Tells what a modelled thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Operation {
@@ -122,7 +122,7 @@ pub(crate) struct Entry {
     pub(crate) column: u32,
     pub(crate) operation: Operation,
     pub(crate) cpu: u8,
-    /// Whether the word holds an address.
+    /// Says whether the word holds an address.
     pub(crate) pointer: bool,
     pub(crate) file_length: u8,
     pub(crate) file: [u8; FILE],
@@ -148,8 +148,8 @@ impl Entry {
         }
     }
 
-    /// Whether another thread may read something else after this step, or know that
-    /// it was made.
+    /// Returns whether another thread may read something else after this step, or know that it
+    /// was made.
     pub(crate) fn changes_what_others_read(&self) -> bool {
         match self.operation {
             Operation::Load
@@ -175,12 +175,12 @@ const ENTRIES: usize = 6_000;
 /// The longest answer of a child, in bytes: several times what [`ENTRIES`] steps take.
 const ANSWER: usize = 1 << 22;
 
-/// What a child leaves behind. All zeros is an empty one.
+/// Holds what a child leaves behind. All zeros is an empty one.
 #[repr(C)]
 pub(crate) struct Journal {
     /// Steps of all executions: that it grows is a sign of life.
     pub(crate) beats: AtomicU64,
-    /// How many executions were begun.
+    /// Counts the executions that were begun.
     pub(crate) executions: AtomicU64,
     /// Which of its properties is being explored.
     pub(crate) property: AtomicU32,
@@ -204,7 +204,7 @@ thread_local! {
 }
 
 impl Journal {
-    /// That of this OS thread.
+    /// Returns that of this OS thread.
     pub(crate) fn current() -> &'static Self {
         JOURNAL.get().unwrap_or_else(|| {
             let layout = std::alloc::Layout::new::<Self>();
@@ -253,7 +253,7 @@ impl Journal {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// How many steps this execution has made.
+    /// Returns how many steps this execution has made.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }

@@ -24,7 +24,7 @@ struct Program {
 }
 
 impl Program {
-    /// What thread `cpu` does.
+    /// Runs what thread `cpu` does.
     fn act(&self, cpu: usize) {
         let context = &self.contexts[cpu];
         // SAFETY: the operations of a program have no conditions; each thread has a

@@ -70,13 +70,13 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
     }
 }
 
-/// What the lock called `name` promises, the cheapest first; `None` if there
-/// is no such lock.
+/// Returns what the lock called `name` promises, the cheapest first; `None` if there is no such
+/// lock.
 pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
     Some(properties_of_model(name, &model::<Loom, ROOM>(name)?))
 }
 
-/// What `lock`, which is that called `name` or one with a bug, promises.
+/// Returns what `lock`, which is that called `name` or one with a bug, promises.
 pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     let mut all = promises(lock);
     let swaps_until_it_sleeps = matches!(name, "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock");
@@ -193,7 +193,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     all
 }
 
-/// What can be asked of a lock in any program.
+/// Returns what can be asked of a lock in any program.
 fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
     let info = lock.info();
     Operations {
@@ -218,8 +218,7 @@ fn of_another_kind(name: &str) -> Option<Arc<dyn Subject>> {
     }
 }
 
-/// What some locks promise beyond what every lock does, and their `INFO` does
-/// not say.
+/// Returns what some locks promise beyond what every lock does, and their `INFO` does not say.
 fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     match name {
         "anderson" => {

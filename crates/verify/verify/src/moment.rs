@@ -17,7 +17,7 @@ impl Moment {
         Self(UnsafeCell::new(()))
     }
 
-    /// Whether it happens before all that the calling thread does from now on.
+    /// Returns whether it happens before all that the calling thread does from now on.
     pub fn has_passed(&self) -> bool {
         catch_unwind(AssertUnwindSafe(|| self.0.with(|_| ()))).is_ok()
     }

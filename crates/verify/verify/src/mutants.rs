@@ -39,7 +39,7 @@ impl<'a> Mutant<'a> {
         }
     }
 
-    /// What the bug is called, if it has a name.
+    /// Returns what the bug is called, if it has a name.
     fn bug(self, lock: &str) -> Option<String> {
         match self {
             Self::Of(mutation) => planted::name_of(lock, &mutation).map(str::to_owned),
@@ -57,7 +57,7 @@ impl<'a> Mutant<'a> {
         }
     }
 
-    /// What stands in the source where it is made.
+    /// Returns what stands in the source where it is made.
     fn source(self) -> String {
         match self {
             Self::Of(mutation) => mutation.text(),
@@ -100,7 +100,7 @@ impl<'a> Mutant<'a> {
             .collect()
     }
 
-    /// What becomes of it; `None` if there is no such mutant.
+    /// Returns what becomes of it; `None` if there is no such mutant.
     fn run(
         self,
         lock: &str,

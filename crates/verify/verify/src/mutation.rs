@@ -37,7 +37,7 @@ pub enum Part {
     Fence,
 }
 
-/// What is different in a mutant.
+/// Says what is different in a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Change {
     /// An ordering is one step weaker; a fence may be gone.
@@ -46,7 +46,7 @@ pub enum Change {
         part: Part,
         /// Its place in `NAMES`.
         from: u8,
-        /// The same, of what stands there now.
+        /// Gives the place in `NAMES` of the ordering that stands there now.
         to: u8,
     },
     /// A write is left out; what was there is still returned.
@@ -72,7 +72,7 @@ pub enum Change {
     Patient,
     /// Nobody is woken.
     NoWake,
-    /// What counts how long some may be preferred never reaches the bound.
+    /// Keeps the count of how long some may be preferred from reaching the bound.
     Unbounded,
     /// The bound on how long some may be preferred is one higher.
     OneMore,
@@ -81,7 +81,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Whether it changes what an access does, and not how its caller goes on.
+    /// Returns whether it changes what an access does, and not how its caller goes on.
     pub(crate) fn is_of_an_access(self) -> bool {
         match self {
             Self::Weaken { .. }
@@ -179,7 +179,7 @@ impl Kind {
 pub struct Mutation {
     /// The operation that is changed.
     pub place: Place,
-    /// What is different there.
+    /// Says what is different there.
     pub change: Change,
 }
 
@@ -197,19 +197,19 @@ fn index(order: Ordering) -> u8 {
 }
 
 impl Mutation {
-    /// Whether it is an ordering that is weakened, and not the structure of
-    /// the code that is changed.
+    /// Returns whether it is an ordering that is weakened, and not the structure of the code
+    /// that is changed.
     pub fn is_ordering(&self) -> bool {
         matches!(self.change, Change::Weaken { .. })
     }
 
-    /// What was there and what is, as "Acquire -> Relaxed".
+    /// Says what was there and what is, as "Acquire -> Relaxed".
     pub fn description(&self) -> String {
         self.change.description()
     }
 
-    /// What is called at its place, in one line; the name of what is no access
-    /// of memory.
+    /// Returns what is called at its place, in one line; the name of what is no access of
+    /// memory.
     pub(crate) fn text(&self) -> String {
         let Place { file, line, .. } = self.place;
         let text = |line| source::line(file, line).unwrap_or("").trim();
@@ -287,7 +287,7 @@ fn weaker(part: Part, order: Ordering) -> &'static [Ordering] {
     }
 }
 
-/// What the executions of a model have passed.
+/// Holds what the executions of a model have passed.
 #[derive(Default)]
 struct Seen {
     orderings: BTreeSet<(Place, Part, u8)>,
@@ -330,8 +330,8 @@ pub(crate) fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
     order
 }
 
-/// Whether and how the operation of this kind at `here` is changed. `order`
-/// is that of the source, of what writes; `word` is what it accesses.
+/// Returns whether and how the operation of this kind at `here` is changed. `order` is that of
+/// the source, of what writes; `word` is what it accesses.
 pub(crate) fn change(here: Place, kind: Kind, order: Ordering, word: usize) -> Option<Change> {
     if let Some(Mutation { place, change }) = ACTIVE.get() {
         let changed = place == here
@@ -421,7 +421,7 @@ pub(crate) fn with<R>(mutation: Option<Mutation>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether a change that the platform makes has this description.
+/// Returns whether a change that the platform makes has this description.
 #[cfg(test)]
 pub(crate) fn is_described_as(text: &str) -> bool {
     use Kind::{Add, CompareExchange, Number, PatientWait, Preference, Store, Swap, Wait, Wake};

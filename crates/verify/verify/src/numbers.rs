@@ -131,7 +131,7 @@ fn any_order() {
     });
 }
 
-/// What the numbers promise.
+/// Returns what the numbers promise.
 pub(crate) fn number_properties() -> Vec<Property> {
     let mut all = promises(&subject::<Loom, OneNumber<Loom>>());
     for property in &mut all {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How much to explore.
+/// Says how much to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Also change every operation in turn.
@@ -19,12 +19,12 @@ pub struct Options {
     pub workers: usize,
     /// The most executions of one property, all bounds together.
     pub executions: u64,
-    /// The same for a mutant that few executions of each property have not
-    /// killed; 0: it is not explored further.
+    /// Limits those of a mutant that few executions of each property have not killed; 0: it is
+    /// not explored further.
     pub mutant_executions: u64,
     /// Random schedules of each lock.
     pub schedules: usize,
-    /// What they are drawn from.
+    /// Seeds them.
     pub seed: u64,
     /// The longest time for one property. What a run finds should not depend
     /// on the machine, so by default there is none.
@@ -34,13 +34,13 @@ pub struct Options {
 /// The most executions of one property, unless the caller says otherwise.
 const EXECUTIONS: u64 = 16_000;
 
-/// The same where time does not matter.
+/// Limits the executions of one property where time does not matter.
 pub const THOROUGH_EXECUTIONS: u64 = 1_000_000;
 
 /// Random schedules of each lock, unless the caller says otherwise.
 const SCHEDULES: usize = 1_000;
 
-/// The same where time does not matter.
+/// Counts the random schedules of each lock where time does not matter.
 pub const THOROUGH_SCHEDULES: usize = 50_000;
 
 impl Default for Options {

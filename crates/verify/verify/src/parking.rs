@@ -32,7 +32,7 @@ impl Lot {
 }
 
 impl Lot {
-    /// Whether somebody is still counted among the sleepers.
+    /// Returns whether somebody is still counted among the sleepers.
     pub(crate) fn counts_sleepers(&self) -> bool {
         let parked = self.parked.latest() as u32 & !NO_HEAVY_FENCE;
         parked != 0 || self.bucket.parked() != 0

@@ -21,7 +21,7 @@ pub(crate) struct Planted {
     pub(crate) made: Made,
 }
 
-/// How a bug is made.
+/// Tells how a bug is made.
 pub(crate) enum Made {
     /// By this change of a line that has this part.
     ByPlatform {
@@ -45,7 +45,7 @@ impl Planted {
         properties_of_model(self.lock, &make())
     }
 
-    /// Whether this mutant is the bug, if its statement stands on this line.
+    /// Returns whether this mutant is the bug, if its statement stands on this line.
     fn is_at(&self, mutation: &Mutation, number: u32) -> bool {
         let Made::ByPlatform { change, line } = self.made else {
             return false;

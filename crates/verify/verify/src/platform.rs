@@ -22,21 +22,21 @@ pub struct Loom;
 pub struct Word<A: Mock> {
     atomic: A,
     newest: Newest,
-    /// What was there before.
+    /// Holds what was there before.
     before: Newest,
     /// The bits that the newest write wrote without regard to what was there.
     overwritten: Newest,
     /// Who wrote that, and whether by a read-modify-write.
     writer: Writer,
-    /// Whether what was there before certainly comes before it in the modification order.
+    /// Says whether what was there before certainly comes before it in the modification order.
     in_order: std::sync::atomic::AtomicBool,
     /// The address that a trace gives it; 0: its own.
     shown_at: Writer,
-    /// What each read accesses first, if two of them conflict.
+    /// Is accessed first by each read, if two of them conflict.
     reads: Option<atomic::AtomicU32>,
 }
 
-/// What all of loom's atomics can do.
+/// Offers what all of loom's atomics can do.
 pub trait Mock {
     /// Accesses it as memory that nobody else knows.
     fn accessed_alone(&mut self);
@@ -132,8 +132,8 @@ impl<A: Mock> Word<A> {
             .store(execution::cpu() << 1 | 1, Ordering::Relaxed);
     }
 
-    /// Whether a read-modify-write, which makes `new` of an old value, comes
-    /// right before the newest write; and if so, what it reads.
+    /// Decides whether a read-modify-write, which makes `new` of an old value, comes right
+    /// before the newest write; and if so, returns what it reads.
     ///
     /// Loom puts it after all that was written before it ran. C11 lets it
     /// come before a write that does not happen before it. Where that write
@@ -215,7 +215,7 @@ impl<A: Mock> Word<A> {
 /// The writer of a word's first value: nobody who could read it again.
 const FIRST: usize = usize::MAX - 1;
 
-/// Whether the operation under way is one step with the one before.
+/// Says whether the operation under way is one step with the one before.
 struct Joined(bool);
 
 impl Joined {
@@ -716,7 +716,7 @@ impl Loom {
         execution::relax(here);
     }
 
-    /// Whether a weak compare-and-swap that would succeed fails: both are explored.
+    /// Decides whether a weak compare-and-swap that would succeed fails: both are explored.
     pub fn fails_without_cause() -> bool {
         execution::fails_without_cause()
     }

@@ -8,7 +8,7 @@ use crate::result::{Checker, LockResult, Verdict};
 use crate::{candidate, run, source};
 use std::fmt::Write;
 
-/// How a lock has been verified.
+/// Tells how a lock has been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Name of the lock.
@@ -24,9 +24,9 @@ pub struct Record {
     pub schedules: u64,
     /// Mutants: weakened orderings, changed operations, planted bugs.
     pub mutants: usize,
-    /// How many of them break a promise.
+    /// Counts those of them that break a promise.
     pub killed: usize,
-    /// How many break none, for a reason that is known.
+    /// Counts those that break none, for a reason that is known.
     pub argued: usize,
     /// The source files, each with a hash of its code.
     pub sources: Vec<(String, u64)>,
@@ -43,7 +43,7 @@ impl Record {
         Some(&stale.0)
     }
 
-    /// Whether it is of the code and of the promises that the lock has now.
+    /// Returns whether it is of the code and of the promises that the lock has now.
     pub fn is_current(&self) -> bool {
         let promises = run::properties_of(&self.name).map(|properties| properties.len());
         self.stale().is_none() && promises == Some(self.promises)
@@ -118,7 +118,7 @@ fn line(lock: &LockResult) -> Option<String> {
     Some(text)
 }
 
-/// What the run found whose lines came with this source.
+/// Returns what the run found whose lines came with this source.
 pub fn recorded() -> Vec<Record> {
     read(include_str!("../verified.tsv"))
 }

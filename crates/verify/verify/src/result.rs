@@ -5,7 +5,7 @@ use crate::explore::Reads;
 use crate::trace::Step;
 use serde::Serialize;
 
-/// Whether a promise holds.
+/// Tells whether a promise holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -36,9 +36,9 @@ pub enum Checker {
 pub struct PropertyResult {
     /// Name of the promise, as the docs list it.
     pub name: &'static str,
-    /// Whether executions were explored or schedules drawn.
+    /// Says whether executions were explored or schedules drawn.
     pub checker: Checker,
-    /// How many threads the model has.
+    /// Counts the threads of the model.
     pub threads: usize,
     /// The most preemptions explored; `None`: any number.
     pub preemptions: Option<usize>,
@@ -46,22 +46,22 @@ pub struct PropertyResult {
     pub executions: u64,
     /// CPU time that it took, in seconds.
     pub seconds: f64,
-    /// Whether it holds.
+    /// Tells whether it holds.
     pub outcome: Verdict,
     /// Of one that was cut, what was left out, a sentence each.
     pub left_out: Vec<String>,
     /// Of one that was cut, how many random fair schedules were run beyond what was
     /// explored.
     pub schedules: u64,
-    /// How far the order of two reads of a word was explored.
+    /// Tells how far the order of two reads of a word was explored.
     pub reads: Reads,
-    /// How it fails, as a sentence; `None` if it holds.
+    /// Says how it fails, as a sentence; `None` if it holds.
     pub failure: Option<String>,
     /// The steps of the failing execution.
     pub trace: Vec<Step>,
 }
 
-/// What is different in a mutant.
+/// Says what is different in a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MutantKind {
@@ -73,47 +73,47 @@ pub enum MutantKind {
     Planted,
 }
 
-/// How many mutants of one kind there were.
+/// Counts the mutants of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// How many there are.
+    /// Counts all of them.
     pub mutants: usize,
-    /// How many break a promise.
+    /// Counts those that break a promise.
     pub killed: usize,
 }
 
 /// A mutant that no property has failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survivor {
-    /// What the bug is called, if it has a name.
+    /// Names the bug, if it has a name.
     pub bug: Option<String>,
     /// Source file, line and column.
     pub line: String,
-    /// What stands there; of a planted bug, what it is called.
+    /// Holds what stands there; of a planted bug, what it is called.
     pub source: String,
-    /// What was changed, and to what.
+    /// Says what was changed, and to what.
     pub weakened: String,
-    /// What sort of change it is.
+    /// Says what sort of change it is.
     pub kind: MutantKind,
     /// CPU time that the promises took under it, in seconds.
     pub seconds: f64,
-    /// Whether every property was explored to its end. If not, a longer run
-    /// may yet kill it.
+    /// Says whether every property was explored to its end. If not, a longer run may yet kill
+    /// it.
     pub decided: bool,
     /// Why it breaks no promise, if that is known.
     pub because: Option<String>,
 }
 
-/// What became of one mutant.
+/// Tells what became of one mutant.
 #[derive(Clone, Debug, Serialize)]
 pub struct Killed {
-    /// What the bug is called, if it has a name.
+    /// Names the bug, if it has a name.
     pub bug: Option<String>,
     /// Source file, line and column; or the name of a planted bug.
     pub line: String,
     /// The operation, and what was changed in it.
     pub weakened: String,
-    /// What sort of change it is.
+    /// Says what sort of change it is.
     pub kind: MutantKind,
     /// CPU time until a promise broke, in seconds.
     pub seconds: f64,
@@ -123,25 +123,25 @@ pub struct Killed {
     pub how: String,
 }
 
-/// What is known of one lock.
+/// Holds what is known of one lock.
 #[derive(Clone, Debug, Serialize)]
 pub struct LockResult {
     /// Name of the lock, as the catalogue or the user has it.
     pub name: String,
-    /// What became of each of its promises.
+    /// Tells what became of each of its promises.
     pub properties: Vec<PropertyResult>,
     /// The source files of its operations, each with a hash of its code.
     #[serde(skip)]
     pub sources: Vec<(String, u64)>,
-    /// What the models reach of them.
+    /// Tells what the models reach of them.
     pub covered: Covered,
     /// Executions explored, mutants not counted.
     pub executions: u64,
     /// CPU time of all of it, mutants included, in seconds.
     pub seconds: f64,
-    /// How many mutants were tried; `None`: none were.
+    /// Counts the mutants that were tried; `None`: none were.
     pub mutants: Option<usize>,
-    /// How many of them break a promise.
+    /// Counts those of them that break a promise.
     pub killed: Option<usize>,
     /// Of the mutants, those of an ordering.
     pub orderings: Count,
@@ -159,14 +159,14 @@ pub struct LockResult {
 }
 
 impl LockResult {
-    /// Whether no promise is broken.
+    /// Returns whether no promise is broken.
     pub fn holds(&self) -> bool {
         self.properties
             .iter()
             .all(|property| property.outcome != Verdict::Fails)
     }
 
-    /// Whether every promise was explored to the end within its bound.
+    /// Returns whether every promise was explored to the end within its bound.
     pub fn is_complete(&self) -> bool {
         self.properties
             .iter()

@@ -58,7 +58,7 @@ pub(crate) fn block(file: &str, at: u32) -> &'static str {
     lines.into_iter().find(|line| begins(line)).unwrap_or("")
 }
 
-/// What a file of ours is called in places below its crate's folder.
+/// Returns what a file of ours is called in places below its crate's folder.
 pub(crate) fn name_of(file: &str) -> Option<&'static str> {
     let mut names = FILES.iter().map(|(name, _)| *name);
     names.find(|name| file.ends_with(name))
@@ -83,7 +83,7 @@ fn begins_tests(line: &str) -> bool {
     line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test")
 }
 
-/// Whether a line of the file that has this end contains this text.
+/// Returns whether a line of the file that has this end contains this text.
 #[cfg(test)]
 pub(crate) fn contains(file: &str, part: &str) -> bool {
     let ours = FILES.iter().find(|(name, _)| name.ends_with(file));
@@ -112,15 +112,15 @@ fn below_folder(name: &'static str) -> Option<&'static str> {
     name.split_once("/src/").map(|(_, below)| below)
 }
 
-/// The same, of a file by its name below that folder.
+/// Returns the hash of a file by its name below that folder.
 pub(crate) fn fingerprint_of(name: &str) -> Option<u64> {
     let mut names = FILES.iter().map(|(known, _)| *known);
     let file = names.find(|known| below_folder(known) == Some(name))?;
     fingerprint(file).map(|(_, hash)| hash)
 }
 
-/// What the method that is called at this place is called on: the last name
-/// before it, which may stand on a line above.
+/// Returns what the method that is called at this place is called on: the last name before it,
+/// which may stand on a line above.
 pub(crate) fn field(file: &str, at: u32, column: u32) -> Option<String> {
     if let Some(text) = added(file) {
         return field_in_c(text.lines().nth(at.checked_sub(1)? as usize)?, column);
@@ -164,8 +164,8 @@ fn path_in_c(text: &str) -> (String, &str) {
     (path, "")
 }
 
-/// What the first argument of the call at this column is the address of, or
-/// what stands there.
+/// Returns what the first argument of the call at this column is the address of, or what stands
+/// there.
 fn field_in_c(line: &str, column: u32) -> Option<String> {
     let from_column = line
         .get((column as usize).saturating_sub(1)..)
@@ -195,7 +195,7 @@ fn field_in_c(line: &str, column: u32) -> Option<String> {
     (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
 }
 
-/// What is called on a line of C, by the names that stand before a parenthesis.
+/// Returns what is called on a line of C, by the names that stand before a parenthesis.
 pub(crate) fn calls_in_c(line: &str) -> impl Iterator<Item = &str> {
     let code = if line.trim_start().starts_with(['#', '*', '/']) {
         ""

@@ -61,10 +61,10 @@ where
 /// A word whose waiters park.
 type Parked32 = <Parking<World<true>> as Platform>::U32;
 
-/// What somebody does with it.
+/// Is what somebody does with it.
 type Write = fn(&Parked32);
 
-/// What it is before it is written, so that each write below changes it.
+/// Is the value before it is written, so that each write below changes it.
 const BEFORE: u32 = 0x1_0101;
 
 /// Every way to write a word ends the wait of who waits for its change: a lock

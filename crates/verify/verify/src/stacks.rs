@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 /// The largest stack that is kept: what loom asks for, and room to spare.
 const LARGEST: usize = 64 << 10;
 
-/// Whether stacks are kept: in the process of a model, which ends soon.
+/// Says whether stacks are kept: in the process of a model, which ends soon.
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// One for each thread of a model, and as many for whoever else has some.
@@ -40,7 +40,7 @@ struct Kept {
     state: AtomicU8,
     address: AtomicUsize,
     length: AtomicUsize,
-    /// How many of its first bytes are protected.
+    /// Counts its first bytes that are protected.
     guard: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl Kept {
             && self.address.load(Ordering::Relaxed) == address
     }
 
-    /// Whether a part of it lies in these bytes.
+    /// Returns whether a part of it lies in these bytes.
     fn overlaps(&self, address: usize, length: usize) -> bool {
         let start = self.address.load(Ordering::Relaxed);
         self.state.load(Ordering::Relaxed) == USED
@@ -108,7 +108,7 @@ fn note(address: *mut c_void, length: usize) {
     }
 }
 
-/// What the program's `mmap` does.
+/// Does what the program's `mmap` does.
 ///
 /// # Safety
 /// As `mmap`.
@@ -148,7 +148,7 @@ pub unsafe fn map(
     mapped
 }
 
-/// What the program's `mprotect` does.
+/// Does what the program's `mprotect` does.
 ///
 /// # Safety
 /// As `mprotect`.
@@ -171,7 +171,7 @@ pub unsafe fn protect(address: *mut c_void, length: size_t, protection: c_int) -
     done as c_int
 }
 
-/// What the program's `munmap` does.
+/// Does what the program's `munmap` does.
 ///
 /// # Safety
 /// As `munmap`.

@@ -9,15 +9,15 @@ use locklab_locks::{BigLock, Info, RawLock, TimedLock};
 use std::any::Any;
 use std::marker::PhantomData;
 
-/// What a thread brings to an acquisition. Its contents stay in place.
+/// Is what a thread brings to an acquisition. Its contents stay in place.
 pub type Context = Box<dyn Any>;
 
 /// A lock that can be made, again for each execution.
 pub trait Subject: Send + Sync {
-    /// What it says of itself.
+    /// Returns what it says of itself.
     fn info(&self) -> Info;
 
-    /// Whether it counts with numbers that wrap.
+    /// Returns whether it counts with numbers that wrap.
     fn counts(&self) -> bool {
         false
     }
@@ -71,7 +71,7 @@ pub trait Instance {
         unimplemented!("never fails")
     }
 
-    /// Whether a context that was given up may go.
+    /// Returns whether a context that was given up may go.
     fn is_idle(&self, _: &Context) -> bool {
         unimplemented!("no timeout")
     }
@@ -117,7 +117,7 @@ pub trait Instance {
     }
 }
 
-/// Whether a context that was given up may go.
+/// Tells whether a context that was given up may go.
 type Idle<P, L> = fn(&<L as RawLock<P>>::Ctx) -> bool;
 
 /// Acquires, or fails for a reason of its own.
@@ -178,7 +178,7 @@ macro_rules! raw_lock {
     };
 }
 
-/// What a lock's type says of it.
+/// Says what a lock's type says of it.
 macro_rules! subject {
     ($lock:ty, $platform:ty, $instance:expr) => {
         fn info(&self) -> Info {
@@ -299,7 +299,7 @@ pub(crate) fn timed<P: Platform, L: TimedLock<P>>(idle: Idle<P, L>) -> std::sync
     std::sync::Arc::new(Timed::<P, L>(idle, None))
 }
 
-/// The same without contexts; `or_fail` acquires it, or fails for a reason of its own.
+/// Makes the same without contexts; `or_fail` acquires it, or fails for a reason of its own.
 pub(crate) fn failing<P: Platform, L: TimedLock<P>>(
     or_fail: OrFail<L>,
 ) -> std::sync::Arc<dyn Subject> {

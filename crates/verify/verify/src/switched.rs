@@ -41,13 +41,13 @@ impl Switch {
         )
     }
 
-    /// What stands on its line.
+    /// Returns what stands on its line.
     pub(crate) fn source(self) -> &'static str {
         let Place { file, line, .. } = self.place();
         source::line(file, line).unwrap_or("").trim()
     }
 
-    /// What was there and what is.
+    /// Says what was there and what is.
     pub(crate) fn change(self) -> &'static str {
         self.site().change
     }
@@ -73,12 +73,12 @@ impl Switched {
         })
     }
 
-    /// How many models it has.
+    /// Returns how many models it has.
     pub(crate) fn models(&self) -> usize {
         self.properties.len()
     }
 
-    /// What a model passes, in a process of its own.
+    /// Returns what a model passes, in a process of its own.
     pub(crate) fn pass(&self, model: usize) -> BTreeSet<Switch> {
         let property = &self.properties[model];
         let limits = Limits {

@@ -18,7 +18,7 @@ pub struct Step {
     pub file: String,
     /// The line there, from 1.
     pub line: u32,
-    /// What it does, in a few words: `tail n1 > n2`.
+    /// Says what it does, in a few words: `tail n1 > n2`.
     pub what: String,
 }
 
@@ -43,7 +43,7 @@ struct Names {
     seen: Vec<u64>,
 }
 
-/// What a value points into, that is static data.
+/// Names what a value points into, that is static data.
 const STATIC_DATA: &str = "data";
 
 /// A node is no larger than this in the checker's world.
@@ -84,7 +84,7 @@ impl Names {
         format!("p{}", place + 1)
     }
 
-    /// What a word is called: its field, and whose node it is in.
+    /// Returns what a word is called: its field, and whose node it is in.
     fn word(&self, entry: &Entry) -> String {
         let field = source::field(&entry.file(), entry.line, entry.column);
         let field = field.unwrap_or_else(|| "word".to_owned());
@@ -108,7 +108,7 @@ impl Names {
     }
 }
 
-/// What the entries of a journal say.
+/// Returns what the entries of a journal say.
 pub(crate) fn steps(entries: &[Entry]) -> Vec<Step> {
     let mut names = Names::default();
     let mut steps = Vec::new();
@@ -213,7 +213,7 @@ pub fn interleaving(steps: &[Step], most: usize) -> String {
     text
 }
 
-/// What the signs in a table mean.
+/// Explains the signs in a table.
 pub const LEGEND: &str = "\
 x is v: reads. x = v: writes. x a > b: read and written at once.
 x not a: b: a compare-and-swap that found b. n1: the node of thread 1.

@@ -14,14 +14,14 @@ use crate::source;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How far a run has come.
+/// Tells how far a run has come.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Properties and mutants done.
     pub done: usize,
     /// Properties and mutants known of so far.
     pub total: usize,
-    /// What was done last.
+    /// Names what was done last.
     pub what: String,
 }
 
@@ -39,7 +39,7 @@ pub fn verify(
     Ok(verify_these(&locks?, options, progress))
 }
 
-/// The same, of these locks.
+/// Does the same with these locks.
 pub fn verify_these(
     locks: &[Candidate],
     options: Options,
@@ -147,8 +147,8 @@ fn sources(passed: &[Passed]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// What the models of a lock reach of the files whose operations it is there
-/// to show needed.
+/// Returns what the models of a lock reach of the files whose operations it is there to show
+/// needed.
 fn covered(lock: &str, passed: &[Passed]) -> Covered {
     let mut all = Coverage::default();
     for passed in passed {

@@ -305,7 +305,7 @@ fn a_link_that_a_reset_wipes_out_is_caught() {
     assert!(message.starts_with("deadlock"), "{message}");
 }
 
-/// The same under random schedules, which know nothing of weak memory.
+/// Asserts the same under random schedules, which know nothing of weak memory.
 #[test]
 fn random_schedules_catch_what_is_wrong_without_weak_memory() {
     let failure = |drawn: random::Drawn| drawn.failure.map(|failure| failure.message);

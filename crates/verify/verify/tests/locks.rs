@@ -25,7 +25,7 @@ fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
 /// as many go.
 const FEW: u64 = 30;
 
-/// The same of a lock of which so few do not reach all that its models do.
+/// Counts the executions for a lock of which so few do not reach all that its models do.
 const MORE: u64 = 400;
 
 /// Cut where this few executions do not reach the bound; the whole is
@@ -40,8 +40,8 @@ fn every_lock_keeps_its_promises() {
     every_hole_is_explained(&locks);
 }
 
-/// What no model reaches has its reason in `coverage.tsv`, or gets a model; and
-/// no reason there is for what a model reaches.
+/// Asserts that what no model reaches has its reason in `coverage.tsv`, and that no reason is
+/// there for what a model reaches.
 fn every_hole_is_explained(locks: &[LockResult]) {
     let holes = |locks: &[LockResult]| -> Vec<(String, Hole)> {
         let of = |lock: &LockResult| -> Vec<_> {

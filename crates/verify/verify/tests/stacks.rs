@@ -77,7 +77,8 @@ fn a_stack_comes_again_with_its_guard() {
     unmap(other, LENGTH);
 }
 
-/// What was not made as a stack is, is larger, or was changed in parts.
+/// Asserts that what was not made as a stack is, is larger, or was changed in parts goes to the
+/// kernel.
 fn other_memory_is_the_kernels() {
     // Far from each other, so that what is gone is nobody else's soon.
     let plain = map(LENGTH, 0);

@@ -10,7 +10,7 @@ use crate::journal::Place;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// How far such loops are followed.
+/// Says how far such loops are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rounds {
     /// For [`FEW`] rounds, after which the others have their turn.
@@ -18,7 +18,7 @@ pub(crate) enum Rounds {
     Few,
     /// To their end, or for [`MANY`] rounds, with no other thread in between.
     AtOnce,
-    /// The same, with all that others may do between any two rounds.
+    /// Means as far as that, with all that others may do between any two rounds.
     Each,
 }
 
@@ -40,9 +40,9 @@ pub(crate) type RoundsLeftOut = BTreeMap<Place, u64>;
 pub(super) struct Going {
     rounds: Cell<Rounds>,
     beyond: RefCell<RoundsLeftOut>,
-    /// Whether loops have further rounds that all end as the explored ones do.
+    /// Says whether loops have further rounds that all end as the explored ones do.
     alike: Cell<bool>,
-    /// Whether a thread goes on with no other in between.
+    /// Says whether a thread goes on with no other in between.
     alone: [Cell<bool>; MAX_THREADS],
     /// Turns of each thread since an operation of a model last ended; `None`: it counts.
     turns: [Cell<Option<u32>>; MAX_THREADS],
@@ -67,7 +67,7 @@ impl Going {
         self.turns[cpu].set(self.turns[cpu].get().map(|turns| turns + 1));
     }
 
-    /// Whether these threads go round for ever, in turn, with what they write each time
+    /// Returns whether these threads go round for ever, in turn, with what they write each time
     /// taken back.
     pub(super) fn is_livelock(&self, mut takes_part: impl FnMut(usize) -> bool) -> bool {
         let for_ever = |turns: Option<u32>| turns.is_some_and(|turns| turns >= LIVELOCK);
@@ -86,13 +86,13 @@ impl Going {
         self.rounds.get()
     }
 
-    /// What was left out since then.
+    /// Returns what was left out since then.
     pub(super) fn take_beyond(&self) -> RoundsLeftOut {
         self.beyond.take()
     }
 
-    /// Whether since then a loop went on of which it is only known how its rounds end if
-    /// another thread ends them.
+    /// Returns whether since then a loop went on of which it is only known how its rounds end
+    /// if another thread ends them.
     pub(super) fn take_alike(&self) -> bool {
         self.alike.take()
     }
@@ -148,18 +148,18 @@ impl Going {
     }
 }
 
-/// What follows the end of a round.
+/// Tells what follows the end of a round.
 pub(super) enum Next {
     Explore,
-    /// The same, with no other thread in between.
+    /// Explores the next round, with no other thread in between.
     GoAlone,
     /// The others have their turn.
     TakeTurn,
-    /// The same, and no further branches are explored.
+    /// Gives the others their turn, and explores no further branches.
     Prune(Onward),
 }
 
-/// What a loop does each time round.
+/// Tells what a loop does each time round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// It writes.
@@ -168,7 +168,7 @@ pub enum Rounding {
     Counts,
 }
 
-/// What becomes of a loop after a round.
+/// Tells what becomes of a loop after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onward {
     /// Its next round is explored.

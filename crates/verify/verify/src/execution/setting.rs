@@ -17,47 +17,47 @@ pub(crate) enum NoNode {
     Level,
 }
 
-/// What a model asks of the world, beside its threads.
+/// Holds what a model asks of the world, beside its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// Whether time and spurious wake-ups are choices.
+    /// Says whether time and spurious wake-ups are choices.
     pub(crate) choices: bool,
-    /// Whether an interrupt may come at every access.
+    /// Says whether an interrupt may come at every access.
     pub(crate) interrupts: bool,
-    /// Whether it only stops its CPU: others run, and no code of an interrupt.
+    /// Says whether it only stops its CPU: others run, and no code of an interrupt.
     pub(crate) stops_only: bool,
     /// The first CPU that is, to a lock, one of a virtual machine without paravirtual help.
     pub(crate) virtualized_from: usize,
-    /// How often some may be preferred.
+    /// Limits how often some may be preferred.
     pub(crate) preferences: u32,
     /// NUMA nodes, which the CPUs are dealt out to in turn.
     pub(crate) numa_nodes: usize,
-    /// Whether the clock goes by itself, for each CPU as it likes; otherwise
-    /// time stands still until a model lets it pass.
+    /// Says whether the clock goes by itself, for each CPU as it likes; otherwise time stands
+    /// still until a model lets it pass.
     pub(crate) clock: bool,
     /// A CPU that has no queue node, and why.
     pub(crate) without_node: Option<(usize, NoNode)>,
-    /// Whether a thread is on another NUMA node each time that it is asked.
+    /// Says whether a thread is on another NUMA node each time that it is asked.
     pub(crate) migrates: bool,
-    /// Whether the first thread has the greatest number of a CPU, and each other
-    /// that of the thread before; and the NUMA nodes have great ones.
+    /// Says whether the first thread has the greatest number of a CPU, and each other that of
+    /// the thread before; and the NUMA nodes have great ones.
     pub(crate) last_cpus: bool,
-    /// Whether the CPUs have the greatest numbers that a queue node can be named by.
+    /// Says whether the CPUs have the greatest numbers that a queue node can be named by.
     pub(crate) last_names: bool,
     /// For how many CPUs the table of visible readers has an entry.
     pub(crate) visible_readers: usize,
-    /// Whether two reads of a word are explored in either order: loom remembers the last
-    /// access of a word only, so what it does if a read comes after a later write is lost
-    /// where another thread reads in between.
+    /// Says whether two reads of a word are explored in either order: loom remembers the last
+    /// access of a word only, so what it does if a read comes after a later write is lost where
+    /// another thread reads in between.
     pub(crate) reads_conflict: bool,
-    /// Whether the lock reads nothing but words: to read the same again is no progress. One
-    /// of the catalogue may read the clock.
+    /// Says whether the lock reads nothing but words: to read the same again is no progress.
+    /// One of the catalogue may read the clock.
     pub(crate) reads_words_only: bool,
-    /// Whether each execution draws what it does, and which world it finds.
+    /// Says whether each execution draws what it does, and which world it finds.
     pub(crate) drawn: Option<Drawn>,
 }
 
-/// What a world that is drawn may be for a lock.
+/// Says what a world that is drawn may be for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drawn {
     /// CPUs may have no number, or no level of queue nodes left.
@@ -117,7 +117,7 @@ impl Setting {
         }
     }
 
-    /// How many of its levels a CPU uses before a model begins.
+    /// Returns how many of its levels a CPU uses before a model begins.
     pub(super) fn levels_in_use(&self, cpu: usize) -> u32 {
         match self.without_node {
             Some((of, NoNode::Level)) if of == cpu => NESTING as u32,

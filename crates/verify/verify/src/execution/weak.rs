@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 /// The compare-and-swaps of a thread, in one execution, that may fail so.
 const OF_A_THREAD: usize = 8;
 
-/// What a thread has made of its own.
+/// Notes what a thread has made of its own.
 #[derive(Clone, Copy, Default)]
 struct Made {
-    /// How many it was asked of.
+    /// Counts those that it was asked of.
     offered: usize,
-    /// Whether one has failed.
+    /// Says whether one has failed.
     failed: bool,
 }
 

@@ -4,7 +4,7 @@ use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};
 use crate::execution::{self, MAX_THREADS};
 
-/// What a lock promises beyond the rest as a big lock.
+/// Returns what a lock promises beyond the rest as a big lock.
 pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
     let mut all = vec![
         Property::new("recursion", 2, lock, recursion),

@@ -92,8 +92,8 @@ fn same_cpu_again(lock: &Lock) {
     });
 }
 
-/// The same where waiters without limit are before it: behind them it would not look.
-/// In one order of many.
+/// Does the same where waiters without limit are before it: behind them it would not look. It
+/// is in one order of many.
 fn same_cpu_behind_others(lock: &Lock) {
     let table = Table::new(lock, 3);
     execution::set_up(|| {

@@ -350,10 +350,10 @@ pub(super) fn passed_over(lock: &Lock) {
     table.finish();
 }
 
-/// The same in a queue whose first waiter is no part of it (a pending bit): twice
-/// a waiter of the other NUMA node is passed over, and each goes behind those
-/// before it. The head that does so the second time stops before any one access,
-/// and meanwhile the one whom it prefers comes.
+/// Makes that promise in a queue whose first waiter is no part of it (a pending bit): twice a
+/// waiter of the other NUMA node is passed over, and each goes behind those before it. The head
+/// that does so the second time stops before any one access, and meanwhile the one whom it
+/// prefers comes.
 pub(crate) fn passed_over_in_queue(lock: &Lock) -> Property {
     let property = Property::new("passed over, in the queue", 4, lock, |lock| {
         let table = Table::new(lock, 4);

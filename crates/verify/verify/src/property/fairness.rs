@@ -59,10 +59,10 @@ pub(super) fn overtaking(lock: &Lock) {
     come_again(lock, 0, again, true);
 }
 
-/// The same with a lock that was used before when nobody waited, and with others
-/// that come once more than a bound of two allows: a count that began before, or
-/// stays where it is, is none of who waits. Where waiters sleep, in one order of
-/// many, as so many sleeps are too many to explore.
+/// Does the same with a lock that was used before when nobody waited, and with others that come
+/// once more than a bound of two allows: a count that began before, or stays where it is, is
+/// none of who waits. Where waiters sleep, in one order of many, as so many sleeps are too many
+/// to explore.
 pub(super) fn overtaking_a_used_lock(lock: &Lock) {
     come_again(lock, 3, 2, !lock.info().parks);
 }
@@ -101,10 +101,10 @@ fn come_again(lock: &Lock, before: usize, again: usize, explored: bool) {
     table.finish();
 }
 
-/// The same where the first waiter is no part of the queue (a pending bit) and
-/// the second is its head before others come: thread 3 and thread 2, which is
-/// of another NUMA node than thread 1 behind it, and comes twice. Once at least
-/// it is overtaken, or the lock would prefer nobody.
+/// Makes that promise where the first waiter is no part of the queue (a pending bit) and the
+/// second is its head before others come: thread 3 and thread 2, which is of another NUMA node
+/// than thread 1 behind it, and comes twice. Once at least it is overtaken, or the lock would
+/// prefer nobody.
 pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
     let property = Property::new("overtaking in the queue", 4, lock, |lock| {
         let table = Table::new(lock, 4);
@@ -132,8 +132,8 @@ pub(crate) fn overtaking_in_queue(lock: &Lock) -> Property {
     }
 }
 
-/// The same with a bound of two and others that come more often than that: in
-/// one order of many, as four threads that come so often are too many to explore.
+/// Makes that promise with a bound of two and others that come more often than that: in one
+/// order of many, as four threads that come so often are too many to explore.
 pub(crate) fn overtaking_in_one_order(lock: &Lock) -> Property {
     let property = Property::new("overtaking, one order", 4, lock, |lock| {
         let table = Table::new(lock, 4);
@@ -247,7 +247,7 @@ pub(super) fn fifo(lock: &Lock) {
     assert_eq!(order, [0, 1, 2], "not first come, first served");
 }
 
-/// The same where thread 2 only tries: it may fail, and does not overtake.
+/// Does the same where thread 2 only tries: it may fail, and does not overtake.
 pub(super) fn fifo_beside_an_attempt(lock: &Lock) {
     let order = entered_behind_a_waiter(lock, Table::try_section);
     assert!(order.starts_with(&[0, 1]), "an attempt overtakes a waiter");
@@ -451,8 +451,8 @@ pub(crate) fn prefers_again(lock: &Lock) -> Property {
     })
 }
 
-/// The same where the first waiter is no part of the queue (a pending bit), and who is
-/// the head chooses the next: thread 2 hands to the main thread, of its node, and that to
+/// Makes that promise where the first waiter is no part of the queue (a pending bit), and who
+/// is the head chooses the next: thread 2 hands to the main thread, of its node, and that to
 /// thread 1, behind which thread 2 and thread 3 wait.
 pub(crate) fn prefers_again_in_queue(lock: &Lock) -> Property {
     Property::new("prefers again, in the queue", 4, lock, |lock| {

@@ -61,8 +61,8 @@ pub(super) fn nesting(lock: &Lock) {
     }
 }
 
-/// The same with three CPUs, of which two need all their queue nodes, and each
-/// has a neighbour in each queue: in one order of many.
+/// Makes that promise with three CPUs, of which two need all their queue nodes, and each has a
+/// neighbour in each queue: in one order of many.
 pub(super) fn nesting_of_three(lock: &Lock, depth: usize) -> Property {
     let property = Property::new("nesting of three CPUs", 4, lock, move |lock| {
         let keeps_place = lock.info().fairness == Fairness::Fifo;
@@ -74,8 +74,8 @@ pub(super) fn nesting_of_three(lock: &Lock, depth: usize) -> Property {
     }
 }
 
-/// The same with so many locks; whoever has a queue node at each of the first `levels`
-/// keeps its place there.
+/// Does so with this many locks; whoever has a queue node at each of the first `levels` keeps
+/// its place there.
 fn nest_three(lock: &Lock, depth: usize, levels: usize) {
     let levels = levels.min(depth);
     let tables = tables(lock, depth, 4);
@@ -108,8 +108,8 @@ fn nest_three(lock: &Lock, depth: usize, levels: usize) {
     });
 }
 
-/// The same by CPUs with the greatest numbers, and of a lock whose CPUs have a node at
-/// each level: the name of a node has all its bits, and each is used.
+/// Makes that promise by CPUs with the greatest numbers, and of a lock whose CPUs have a node
+/// at each level: the name of a node has all its bits, and each is used.
 pub(crate) fn last_cpus(lock: &Lock) -> Property {
     let depth = NESTING + 1;
     let property = Property::new("the last CPUs", 4, lock, move |lock| {
@@ -130,7 +130,7 @@ pub(crate) fn interrupted(lock: &Lock) -> Property {
     interrupted_by("interrupted anywhere", lock, lock)
 }
 
-/// The same where the lock of the interrupt is of another kind, which takes its nodes
+/// Makes that promise where the lock of the interrupt is of another kind, which takes its nodes
 /// from the same CPU.
 pub(crate) fn interrupted_by_another(lock: &Lock, other: &Lock) -> Property {
     interrupted_by("interrupted, another kind", lock, other)

@@ -63,32 +63,32 @@ pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     promises(&subject::<Loom, L>())
 }
 
-/// What a lock of the user's own promises beyond that if readers share it.
+/// Returns what a lock of the user's own promises beyond that if readers share it.
 pub fn promises_of_readers(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
     let mut all = own_readers(lock, claims.try_read);
     all.extend(claims.readers_pass.map(|most| readers_pass(lock, most)));
     all
 }
 
-/// What a lock of the user's own claims beside its [`locklab_locks::Info`].
+/// Holds what a lock of the user's own claims beside its [`locklab_locks::Info`].
 #[derive(Clone, Copy, Debug)]
 pub struct Claims {
     /// It has something for each CPU, as queue nodes.
     pub numbered: bool,
     /// There is an attempt to read.
     pub try_read: bool,
-    /// How many readers may come when a writer waits, and enter before it, if it claims a
-    /// bound.
+    /// Limits the readers that may come when a writer waits, and enter before it, if it claims
+    /// a bound.
     pub readers_pass: Option<usize>,
-    /// How many acquisitions of one CPU may be under way at once: each but the first is
+    /// Limits the acquisitions of one CPU that may be under way at once: each but the first is
     /// in an interrupt of another, or inside it.
     pub levels: usize,
-    /// Whether an acquisition may be interrupted by another.
+    /// Says whether an acquisition may be interrupted by another.
     pub interrupts: bool,
 }
 
-/// What a lock of the user's own promises beyond that, as nobody says of its
-/// counters where they are near their end.
+/// Returns what a lock of the user's own promises beyond that, as nobody says of its counters
+/// where they are near their end.
 pub fn promises_of_own(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
     let mut all = vec![
         Property::new("used before", 2, lock, exclusion::wrap_around),

@@ -22,10 +22,10 @@ const TURNS: usize = 5;
 /// interrupt, or inside.
 const DEPTH: usize = NESTING + 1;
 
-/// How long a lock waits that fails for a reason of its own: less than an hour.
+/// Gives how long a lock waits that fails for a reason of its own: less than an hour.
 const OWN_LIMIT: u64 = HOUR / 2;
 
-/// What a lock has beyond what every lock has.
+/// Says what a lock has beyond what every lock has.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Operations {
     /// Readers share it: `read`; `try_read`; and `downgrade`.
@@ -39,7 +39,7 @@ pub(crate) struct Operations {
     pub(crate) big: bool,
     /// With its counters at their last value it works as ever.
     pub(crate) wraps: bool,
-    /// How many acquisitions of a CPU are under way at once; 0: as many as can nest, and
+    /// Limits the acquisitions of a CPU that are under way at once; 0: as many as can nest, and
     /// one more.
     pub(crate) depth: usize,
     /// No acquisition is interrupted by another.
@@ -67,13 +67,13 @@ pub(crate) fn programs(lock: &Lock, operations: Operations) -> Property {
     }
 }
 
-/// What the threads of a program share. They are coroutines of one OS thread.
+/// Holds what the threads of a program share. They are coroutines of one OS thread.
 struct Program {
     tables: Vec<&'static Table>,
     operations: Operations,
-    /// How deep each thread is in interrupts and in sections inside others.
+    /// Says how deep each thread is in interrupts and in sections inside others.
     depths: [Cell<usize>; MAX_THREADS],
-    /// Whether each thread may be interrupted now.
+    /// Says whether each thread may be interrupted now.
     open: [Cell<bool>; MAX_THREADS],
     /// A thread stops before one in so many of its accesses; 0: before none.
     stops: usize,
@@ -181,7 +181,7 @@ impl Program {
         depth.set(depth.get() - 1);
     }
 
-    /// What must not wait is not interrupted by what may.
+    /// Runs what must not wait, which is not interrupted by what may.
     fn undisturbed<R>(&self, body: impl FnOnce() -> R) -> R {
         let open = &self.open[execution::cpu()];
         let before = open.replace(false);
@@ -298,7 +298,7 @@ impl Program {
     }
 }
 
-/// Whether threads keep the places in which they wait, of the lock at this depth: a CPU
+/// Returns whether threads keep the places in which they wait, of the lock at this depth: a CPU
 /// without a node has none.
 fn keeps_order(lock: &Lock, depth: usize) -> bool {
     let info = lock.info();

@@ -442,8 +442,8 @@ fn readers_share(lock: &Lock) {
     table.finish();
 }
 
-/// What a reader-writer lock promises that a reader has biased: the same, and
-/// that readers may be of several such locks.
+/// Returns what a reader-writer lock promises that a reader has biased: the same, and that
+/// readers may be of several such locks.
 pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
     vec![
         Property::new("biased, a writer", 2, lock, |lock| {

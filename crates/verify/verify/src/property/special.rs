@@ -25,8 +25,8 @@ pub(crate) fn short_lived(lock: &Lock, threads: usize) -> Property {
     }
 }
 
-/// The same of a lock that prefers waiters of its holder's NUMA node, where all are of
-/// one: a holder hands over to one behind it in the queue of that node.
+/// Makes that promise of a lock that prefers waiters of its holder's NUMA node, where all are
+/// of one: a holder hands over to one behind it in the queue of that node.
 pub(crate) fn short_lived_in_one_node(lock: &Lock) -> Property {
     Property {
         name: "contexts end, one node",

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 /// A lock, a context for each thread, and the data that the lock protects.
 pub(super) struct Table {
     lock: Box<dyn Instance>,
-    /// What its answers are compared with, one after the other.
+    /// Holds what its answers are compared with, one after the other.
     reference: RefCell<Reference>,
     pub(super) info: Info,
     contexts: Vec<Context>,
@@ -107,7 +107,7 @@ impl Table {
         self.entered.borrow().clone()
     }
 
-    /// How many had been inside when each reader read.
+    /// Returns how many had been inside when each reader read.
     pub(super) fn read_after(&self) -> Vec<usize> {
         self.read.borrow().clone()
     }
@@ -157,7 +157,7 @@ impl Table {
         self.call(Call::Lock, body, |()| Answer::Done);
     }
 
-    /// The same; before each of its accesses `meanwhile` is called, and the accesses
+    /// Acquires the lock; before each of its accesses `meanwhile` is called, and the accesses
     /// are counted until this thread keeps a place.
     pub(super) fn lock_watched(&'static self, meanwhile: impl Fn() + 'static) {
         let cpu = execution::cpu();
@@ -217,7 +217,7 @@ impl Table {
         self.call(Call::LockUntil, body, done_if)
     }
 
-    /// The same, of a lock that does so for the sake of time after `limit` only.
+    /// Does the same with a lock that fails so for the sake of time after `limit` only.
     pub(super) fn lock_or_fail_within(&self, limit: u64) -> bool {
         let deadline = execution::time().saturating_add(limit);
         // SAFETY: as `lock_or_fail`.
@@ -230,7 +230,7 @@ impl Table {
         self.reference.borrow_mut().waits(execution::cpu());
     }
 
-    /// How often this thread holds the lock.
+    /// Returns how often this thread holds the lock.
     pub(super) fn levels(&self) -> u32 {
         self.reference.borrow().levels(execution::cpu())
     }
@@ -305,7 +305,7 @@ impl Table {
         execution::arrive(execution::cpu());
     }
 
-    /// The same for reading.
+    /// Does the same for reading.
     pub(super) fn read_and_arrive(&self) {
         execution::set_wait_rule(WaitRule::Doorway);
         self.read();
@@ -423,7 +423,7 @@ fn done_if(done: &bool) -> Answer {
 /// to keep.
 const MOST_ACCESSES: u32 = 200;
 
-/// What a lock that says this of itself may answer.
+/// Returns what a lock that says this of itself may answer.
 fn reference(info: &Info) -> Reference {
     Reference::new(interface(info), MAX_THREADS)
 }
@@ -483,7 +483,7 @@ pub(crate) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandl
     threads.into_iter().for_each(join);
 }
 
-/// What the threads of a model share that is about no lock, and data.
+/// Holds what the threads of a model share that is about no lock, and data.
 pub(crate) struct Shared<T> {
     pub(crate) inner: T,
     data: loom::cell::UnsafeCell<u32>,

@@ -41,12 +41,12 @@ const DEPTH: usize = 4;
 /// Steps after which a schedule counts as without an end.
 const STEPS: usize = 200_000;
 
-/// What came of the schedules of one lock.
+/// Holds what came of the schedules of one lock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Drawn {
-    /// How many schedules were run.
+    /// Counts the schedules that were run.
     pub schedules: u64,
-    /// What went wrong in the last of them.
+    /// Says what went wrong in the last of them.
     pub failure: Option<Failure>,
     /// CPU time that it took.
     pub took: Duration,
@@ -70,17 +70,17 @@ pub fn draw(name: &str, seed: u64, schedules: usize) -> Option<Drawn> {
     Some(draw_turns(&lock, turn, seed, schedules))
 }
 
-/// The same for a lock type that is in no catalogue.
+/// Does the same for a lock type that is in no catalogue.
 pub fn draw_lock<L: RawLock<Random>>(seed: u64, schedules: usize) -> Drawn {
     draw_subject(&crate::subject::subject::<Random, L>(), seed, schedules)
 }
 
-/// The same for a lock that is a value.
+/// Does the same for a lock that is a value.
 pub fn draw_subject(lock: &Arc<dyn Subject>, seed: u64, schedules: usize) -> Drawn {
     draw_turns(lock, |table, _| table.section(), seed, schedules)
 }
 
-/// What a task does in its turn.
+/// Is what a task does in its turn.
 type Turn = fn(&Table, usize);
 
 /// In a process of its own.

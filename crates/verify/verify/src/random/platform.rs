@@ -26,10 +26,10 @@ pub(super) const DEEPEST: usize = NESTING;
 /// likely while another task is on its way.
 const READS: u32 = 3;
 
-/// What a task does when it is interrupted.
+/// Is what a task does when it is interrupted.
 type Interrupt = std::rc::Rc<dyn Fn()>;
 
-/// What one schedule knows beside shuttle's own state.
+/// Holds what one schedule knows beside shuttle's own state.
 struct Record {
     /// The number that each task has as a CPU; those behind are free.
     numbers: RefCell<Vec<usize>>,
@@ -37,7 +37,7 @@ struct Record {
     unnumbered: RefCell<Vec<bool>>,
     /// The NUMA node of each task.
     numa_nodes: RefCell<Vec<usize>>,
-    /// What each task may do while it waits, and how deep it is in that.
+    /// Holds what each task may do while it waits, and how deep it is in that.
     interrupt: RefCell<Option<Interrupt>>,
     depths: RefCell<Vec<usize>>,
     /// Called when a task waits without limit.
@@ -110,7 +110,7 @@ pub(super) fn interrupt_with(handler: Option<impl Fn() + 'static>, waits: impl F
     });
 }
 
-/// How many interrupts deep this task is.
+/// Returns how many interrupts deep this task is.
 pub(super) fn depth() -> usize {
     RECORD.with(|r| r.depths.borrow()[task()])
 }
@@ -131,12 +131,12 @@ pub(super) fn end() {
     });
 }
 
-/// What the clock last said.
+/// Returns what the clock last said.
 pub(super) fn time() -> u64 {
     RECORD.with(|r| r.time.get())
 }
 
-/// What lets a waiting task be interrupted.
+/// Lets a waiting task be interrupted.
 fn waits(without_limit: bool) {
     if without_limit {
         let waits = RECORD.with(|r| r.waits.borrow().clone());
