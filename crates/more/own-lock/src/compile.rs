@@ -116,13 +116,17 @@ const BOTH: [&str; 6] = [
 ];
 
 /// Flags of the instrumented object: sibling calls are off, because otherwise
-/// the caller of an access would be reported instead of it.
-const REPORTED: [&str; 5] = [
+/// the caller of an access would be reported instead of it, and gcc would copy and fill
+/// memory by instructions that are not reported.
+const REPORTED: [&str; 8] = [
     "-fsanitize=thread",
     "-fno-optimize-sibling-calls",
     "-fno-exceptions",
     "-D__builtin_ia32_pause()=lab_relax()",
     "-DLOCKLAB_INSTRUMENTED",
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-builtin-memset",
 ];
 
 /// Compiles a lock for this machine's own CPUs.

@@ -151,8 +151,11 @@ pub(crate) fn no_futex_word(address: usize, line: &str) -> Option<String> {
 /// Returns why a call of the system at this line is refused; `operation` is that of a
 /// futex, or negative.
 pub(crate) fn call_refused(number: c_long, operation: c_long, line: &str) -> String {
+    let plain = operation & !c_long::from(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
     let what = match operation {
         ..0 => format!("call {number} of the system"),
+        // Without a time-out it is not refused.
+        _ if plain == c_long::from(libc::FUTEX_WAIT) => "FUTEX_WAIT with a time-out".to_owned(),
         operation => format!("operation {operation} of a futex"),
     };
     format!(

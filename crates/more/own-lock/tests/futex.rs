@@ -199,6 +199,10 @@ fn a_wrong_call_is_a_sentence_with_its_line() {
             "operation 3 of a futex at mine.c:12 cannot be simulated or checked",
         ),
         (
+            "syscall(SYS_futex, &l->held, 128, 1, there, 0, 0); }\n",
+            "FUTEX_WAIT with a time-out at mine.c:12 cannot be simulated or checked",
+        ),
+        (
             "syscall(SYS_sched_yield); }\n",
             "of the system at mine.c:12 cannot be simulated or checked",
         ),

@@ -139,6 +139,8 @@ kept! {
     stk473: "others/stk473.c" [];
     swap_plain_fixed: "others/swap_plain.c" ["-DFIXED"];
     weak_try_fixed: "others/weak_try.c" ["-DFIXED"];
+    bulk_copy: "others/bulk_copy.c" [];
+    waiter_count: "others/waiter_count.c" [];
     wt_ticket_fixed: "others/wt_ticket.c" ["-DSTART=255", "-DFIXED"];
 }
 
@@ -159,6 +161,10 @@ broken! {
     weak_try: "others/weak_try.c" [], "try_lock does not wait", "nobody holds or wants the lock";
     weak_try_doc: "others/weak_try.c" ["-DDOC"], "try_lock does not wait", "";
     wt_ticket: "others/wt_ticket.c" ["-DSTART=255"], "exclusion", "deadlock";
+    bulk_copy_outside: "others/bulk_copy.c" ["-DOUTSIDE"], "exclusion", "data race";
+    no_init: "bad/no_init.c" [], "exclusion", "there is no lab_init";
+    unaligned_futex: "bad/unaligned_futex.c" [], "exclusion", "not aligned to 4 bytes";
+    waiter_count_without_fence: "others/waiter_count.c" ["-DNO_FENCE"], "exclusion", "deadlock";
     before_array: "bad/before_array.c" [], "used before", "before the start of 'slots'";
     both_wait: "bad/both_wait.c" [], "exclusion", "deadlock: every thread waits";
 }

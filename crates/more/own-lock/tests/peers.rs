@@ -12,7 +12,8 @@ use locklab_verify::{Limits, Outcome, check};
 /// bound on loops; *doubted*: it fails, and the suite is not sure of that.
 ///
 /// ARM8 has address dependencies: `+` behind a file takes them for orders, as --dependencies
-/// does, and ours is then said to hang on them. Our futex orders nothing, so the mutexes are as weak as with a weakened one already.
+/// does, and ours is then said to hang on them. The orders of the suites' futex are not ours
+/// to weaken: so each such form is the mutex itself.
 const PUBLISHED: &str = "\
 Dat3M C11  ttas         -             bounded ttas.c         -
 Dat3M C11  ttas         acq2rx        fails   ttas.c         -DACQ2RX

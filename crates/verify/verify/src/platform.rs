@@ -733,9 +733,18 @@ impl Loom {
         word.step(Operation::WakeAll, here, false, value, value);
     }
 
-    /// As [`Platform::wait`]. Returns whether it slept.
+    /// Sleeps as [`Platform::wait`] does, behind a full fence: Linux has one in the call,
+    /// before it reads the word, and locks that count their sleepers rely on it. Returns
+    /// whether it slept.
     #[track_caller]
-    pub fn sleep(word: &<Self as Platform>::U32, expected: u32) -> bool {
+    pub fn sleep_behind_a_fence(word: &<Self as Platform>::U32, expected: u32) -> bool {
+        atomic::fence(Ordering::SeqCst);
+        Self::sleep(word, expected)
+    }
+
+    /// Sleeps as [`Platform::wait`] does. Returns whether it slept.
+    #[track_caller]
+    fn sleep(word: &<Self as Platform>::U32, expected: u32) -> bool {
         let here = Place::here();
         execution::access(here);
         // Whoever sleeps is interrupted as whoever spins; and then looks again.

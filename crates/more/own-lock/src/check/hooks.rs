@@ -346,7 +346,7 @@ pub(super) extern "C-unwind" fn futex_wait(address: usize, expected: c_uint, sit
     let Word::Whole(word) = part.word() else {
         unreachable!("looked at by `futex`");
     };
-    let slept = Loom::sleep(word, expected);
+    let slept = Loom::sleep_behind_a_fence(word, expected);
     others_went_on();
     if slept { 0 } else { -1 }
 }

@@ -80,6 +80,10 @@ pub(crate) fn promises(
         .map(|property| {
             let world = world.clone();
             let last_cpus = property.name == LAST_CPUS;
+            let property = match world.1.init {
+                true => property,
+                false => property.never_held(used::NO_INIT),
+            };
             property
                 .of_operations()
                 .prepared(move || World::load(&world.0, &world.1, rules, HOOKS))

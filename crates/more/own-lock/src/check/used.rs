@@ -16,6 +16,9 @@ use crate::memory::{memory, pieces as pieces_of, set_memory};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+/// Says why a lock that nobody has ever held may not be free.
+pub(super) const NO_INIT: &str = "there is no lab_init, and a lock that is all zero is not free";
+
 /// The uses after which a counter of 16 bits has its last value.
 const USES: usize = 0xffff;
 
@@ -60,8 +63,8 @@ pub(super) fn accesses(address: usize, bytes: usize, site: usize) {
             "deadlock: a thread alone waits for ever, after {uses} acquisitions and releases, at \
              {at}{}",
             match without_init {
-                true => "; there is no lab_init, and a lock that is all zero is not free",
-                false => "",
+                true => format!("; {NO_INIT}"),
+                false => String::new(),
             }
         );
     }

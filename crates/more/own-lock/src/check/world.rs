@@ -295,18 +295,12 @@ impl World {
     pub(super) fn layout(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut words: Vec<(usize, usize)> = Vec::new();
         for &(address, size) in self.accesses.range((start, 0)..(end, 0)) {
-            let (mut first, mut width) = (address, usize::from(size));
-            // Merged with the word before, if they overlap: the smallest word
-            // that is aligned and holds both.
+            let (mut first, mut width) = aligned(address, address + usize::from(size));
+            // It is merged with the word before, if they overlap.
             while let Some(&(before, bytes)) = words.last()
                 && before + bytes > first
             {
-                let last = (before + bytes).max(first + width);
-                width = 1;
-                while before / width * width + width < last {
-                    width *= 2;
-                }
-                first = before / width * width;
+                (first, width) = aligned(before.min(first), (before + bytes).max(first + width));
                 words.pop();
             }
             words.push((first, width));
@@ -327,6 +321,15 @@ impl World {
         }
         None
     }
+}
+
+/// Returns the smallest aligned word that holds these bytes: its first address and width.
+fn aligned(start: usize, end: usize) -> (usize, usize) {
+    let mut width = 1;
+    while start / width * width + width < end {
+        width *= 2;
+    }
+    (start / width * width, width)
 }
 
 /// Makes the checker's words for memory that is about to be used.

@@ -7,7 +7,7 @@ use super::limits::{Budget, Limits, MAX_BRANCHES};
 use super::outcome::{Explored, Failure, Outcome, Reads};
 use super::panics::{has_no_end, message, says_no_end, silently};
 use crate::execution::{self, Again};
-use crate::journal::Journal;
+use crate::journal::{Entry, Journal, Operation};
 use crate::property::Property;
 use crate::trace;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -142,9 +142,19 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
                 break Outcome::Cut;
             }
             Err(payload) => {
+                let entries = Journal::current().entries();
+                let mut message = message(&*payload);
+                let holds =
+                    |entry: &Entry| matches!(entry.operation, Operation::Enter | Operation::Read);
+                if let Some(cause) = property.never_held
+                    && message.starts_with("deadlock")
+                    && !entries.iter().any(holds)
+                {
+                    message = format!("{message}; {cause}");
+                }
                 break Outcome::Fails(Failure {
-                    message: message(&*payload),
-                    trace: trace::steps(&Journal::current().entries()),
+                    message,
+                    trace: trace::steps(&entries),
                 });
             }
         }

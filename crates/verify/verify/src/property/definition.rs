@@ -39,6 +39,8 @@ pub struct Property {
     /// the model has are explored.
     pub(crate) drawn: Option<u64>,
     pub(crate) setting: Setting,
+    /// Says what may be the cause if all wait and nobody has ever held the lock.
+    pub(crate) never_held: Option<&'static str>,
     /// Prepares the process of the model, if that is needed.
     pub(crate) first: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Runs as the first thread of an execution.
@@ -71,6 +73,7 @@ impl Property {
                 choices,
                 ..Setting::default()
             },
+            never_held: None,
             first: None,
             model: Arc::new(move || model(&lock)),
         }
@@ -94,6 +97,7 @@ impl Property {
             needs_witness: false,
             drawn: None,
             setting: Setting::default(),
+            never_held: None,
             first: None,
             model: Arc::new(model),
         }
@@ -119,6 +123,13 @@ impl Property {
         self.loops_are_code = true;
         self.setting.reads_conflict = true;
         self.setting.reads_words_only = true;
+        self
+    }
+
+    /// Returns the same promise; `cause` is added to the message of a deadlock before which
+    /// nobody has held the lock.
+    pub fn never_held(mut self, cause: &'static str) -> Self {
+        self.never_held = Some(cause);
         self
     }
 
