@@ -1,75 +1,12 @@
-//! What a modelled front end lost in a boot, in both modes and within the spans that a
-//! patch marks, and its section of a report. Exists for reports whose published figures are
+//! The section of a report on what a modelled front end lost in a boot, in both modes and
+//! within the spans that a patch marks. Exists for reports whose published figures are
 //! times; must never call a cycle measured.
 
 use crate::guests::measured;
-use crate::outcome::ModeCounts;
 use locklab_document::{Column, Part, Section, Table};
-use locklab_frontend::{Account, Cause};
+use locklab_frontend::Cause;
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment};
-use serde::{Deserialize, Serialize};
-
-/// What the front end lost between the markers, by mode.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FrontEnd {
-    /// The processor that is modelled.
-    pub processor: String,
-    /// Cycles in user mode.
-    pub user: Account,
-    /// Cycles in kernel mode.
-    pub kernel: Account,
-}
-
-/// What was counted within the spans between the markers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spans {
-    /// Spans that ended.
-    pub count: u64,
-    /// Counts in user mode.
-    pub user: ModeCounts,
-    /// Counts in kernel mode.
-    pub kernel: ModeCounts,
-    /// What the front end lost within them, if one is modelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frontend: Option<FrontEnd>,
-}
-
-impl FrontEnd {
-    /// Returns the cycles of both modes.
-    #[must_use]
-    pub fn cycles(&self) -> f64 {
-        self.user.cycles.value + self.kernel.cycles.value
-    }
-
-    /// Returns the cycles that were lost to a cause in both modes.
-    fn lost(&self, cause: Cause) -> f64 {
-        let modes = [&self.user, &self.kernel];
-        let lost = modes.into_iter().flat_map(|mode| &mode.lost);
-        lost.filter(|lost| lost.cause == cause)
-            .map(|lost| lost.cycles.value)
-            .sum()
-    }
-
-    /// Returns cycles of dispatch, cycles lost to each cause and all, each divided by `units`.
-    fn rows(&self, units: u64) -> Vec<f64> {
-        let dispatch = self.user.dispatch.value + self.kernel.dispatch.value;
-        let lost = Cause::ALL.map(|(cause, _)| self.lost(cause));
-        std::iter::once(dispatch)
-            .chain(lost)
-            .chain([self.cycles()])
-            .map(|cycles| cycles / units as f64)
-            .collect()
-    }
-}
-
-impl Spans {
-    /// Returns the cycles of a span, if a front end is modelled.
-    #[must_use]
-    pub fn cycles(&self) -> Option<f64> {
-        Some(self.frontend.as_ref()?.cycles() / self.count as f64)
-    }
-}
 
 /// Returns a section for each cell whose front end was modelled.
 pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {

@@ -8,7 +8,7 @@
 //! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is the
 //! result. [`prepare()`] makes everything that an experiment needs, and
 //! [`Kernels`] is the instrument: a pair is one link order and one seed.
-//! [`front_end`] is what a modelled front end lost, and
+//! [`counts`] are those of a boot, with what a modelled front end lost, and
 //! [`lock_profile`] says which locks were waited for meanwhile, if asked.
 //! [`report`] has the sections that only kernels add to a report, and
 //! [`published`] puts the published figures beside ours.
@@ -26,8 +26,9 @@ pub mod cache;
 pub mod changes;
 pub(crate) mod check;
 pub(crate) mod config;
+pub mod counts;
 pub(crate) mod drivers;
-pub mod front_end;
+mod front_end;
 pub mod guest;
 mod guests;
 pub mod inline_change;

@@ -3,7 +3,8 @@
 //! those of the spinlock matrix.
 
 use crate::boot::Accelerator;
-use crate::outcome::{Counts, Measured};
+use crate::counts::Counts;
+use crate::outcome::Measured;
 use crate::spinlock_matrix::{self, cells};
 use crate::workload::{Load, Workload};
 use locklab_lab::experiment::{Metric, Role, Source, Values};

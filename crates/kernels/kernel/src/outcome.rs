@@ -4,7 +4,7 @@
 //! gives its last console lines and no counts; it must never be treated as a
 //! result.
 
-use crate::front_end::{FrontEnd, Spans};
+use crate::counts::{Counts, FrontEnd, Spans};
 use crate::lock_profile::{self, LockProfile};
 use crate::workload::Load;
 use locklab_document::{Column, Table, render};
@@ -12,26 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-
-/// Counts of one mode between the markers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModeCounts {
-    /// Instructions that were executed in this mode.
-    pub instructions: u64,
-    /// Fetches of a line of instructions by the modelled cache.
-    pub l1i_fetches: u64,
-    /// Fetches that missed the modelled cache.
-    pub l1i_misses: u64,
-}
-
-/// Counts between the markers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Counts in user mode.
-    pub user: ModeCounts,
-    /// Counts in kernel mode.
-    pub kernel: ModeCounts,
-}
 
 /// The results of a guest that ended normally.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -282,7 +262,7 @@ pub fn invalid(why: String, folder: &Path) -> Invalid {
 /// A run for tests: 10 units, with the given misses of the kernel.
 #[cfg(test)]
 pub fn sample(misses: u64) -> Outcome {
-    let mode = |instructions, l1i_misses| ModeCounts {
+    let mode = |instructions, l1i_misses| crate::counts::ModeCounts {
         instructions,
         l1i_fetches: 1,
         l1i_misses,
