@@ -98,19 +98,23 @@ impl Sampled {
         let seen = self.read();
         let counted = seen.counts.instructions;
         if counted == 0 {
-            return (skipped > 0).then(|| {
-                let mut seen = Seen::default();
-                seen.counts.instructions = skipped;
-                seen
+            return (skipped > 0).then(|| Seen {
+                counts: Counts {
+                    instructions: skipped,
+                    ..Counts::default()
+                },
+                events: Events::default(),
             });
         }
         let factor = 1.0 + skipped as f64 / counted as f64;
         let scale = |n: u64| (n as f64 * factor).round() as u64;
-        let mut all = Seen::default();
-        all.counts = Counts {
-            instructions: counted + skipped,
-            fetches: scale(seen.counts.fetches),
-            misses: scale(seen.counts.misses),
+        let mut all = Seen {
+            counts: Counts {
+                instructions: counted + skipped,
+                fetches: scale(seen.counts.fetches),
+                misses: scale(seen.counts.misses),
+            },
+            events: Events::default(),
         };
         for (event, _) in Event::ALL {
             all.events[event] = scale(seen.events[event]);
