@@ -221,12 +221,11 @@ fn shell(folder: &Path, script: &str, variables: &[(&str, &str)]) -> Result<(), 
     ))
 }
 
+/// A step for one change: baseline and experiment, and the arguments of both.
+type Step = fn(&Options, [String; 2], &[String]) -> Result<Value, String>;
+
 /// Runs a step for each program and layout, and stores what it found after each.
-fn each(
-    options: &Options,
-    name: &str,
-    step: fn(&Options, [String; 2], &[String]) -> Result<Value, String>,
-) -> Result<(), String> {
+fn each(options: &Options, name: &str, step: Step) -> Result<(), String> {
     let mut found = Vec::new();
     let inputs = options.folder.join("inputs").display().to_string();
     // Layout by layout, so that a step that is cut short has whole layouts.
