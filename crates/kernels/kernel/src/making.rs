@@ -8,14 +8,13 @@ use crate::build::{Build, build};
 use crate::cache::Cache;
 use crate::layout::{self, Form};
 use crate::plan::Plan;
-use crate::ready::ReadyCells;
 use crate::recipe::{Experiment, Variant};
 use crate::source::{Tree, tree};
 use crate::spec::{Spec, VariantSizes, sizes};
 use crate::workload::{Load, Workload, cell_key};
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::experiment::{self as lab, Cell, Labels, Metric, Provenance};
+use locklab_lab::experiment::{self as lab, Cell, Labels, Provenance};
 use locklab_lab::progress::Progress;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -321,23 +320,4 @@ pub struct Setting {
     pub provenance: Provenance,
     /// The meaning of a nanosecond of the measured kernel's clock.
     pub clock_unit: &'static str,
-}
-
-/// Returns the cells with their metrics, and what each of them runs.
-#[must_use]
-pub fn with_metrics(
-    made: Vec<Made<'_>>,
-    metrics: impl Fn(&Load) -> Vec<Metric>,
-) -> (Vec<Cell>, ReadyCells) {
-    let (cells, ready): (Vec<Cell>, Vec<_>) = made
-        .into_iter()
-        .map(|(cell, load, ready)| {
-            let cell = Cell {
-                metrics: metrics(load),
-                ..cell
-            };
-            (cell, ready.map(|ready| (ready, load.clone())))
-        })
-        .unzip();
-    (cells, ready.into_iter().collect())
 }

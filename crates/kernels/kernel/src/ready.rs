@@ -1,8 +1,9 @@
 //! The kernels that every instrument of kernels runs, cell by cell, in a guest of QEMU or
 //! on a test machine. It must never boot one.
 
-use crate::making::ReadyVariant;
+use crate::making::{Made, ReadyVariant};
 use crate::workload::Load;
+use locklab_lab::experiment::{Cell, Metric};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -66,6 +67,25 @@ impl FromIterator<Option<(ReadyVariant, Load)>> for ReadyCells {
     fn from_iter<I: IntoIterator<Item = Option<(ReadyVariant, Load)>>>(cells: I) -> Self {
         Self(cells.into_iter().collect())
     }
+}
+
+/// Returns the cells with their metrics, and what each of them runs.
+#[must_use]
+pub fn with_metrics(
+    made: Vec<Made<'_>>,
+    metrics: impl Fn(&Load) -> Vec<Metric>,
+) -> (Vec<Cell>, ReadyCells) {
+    let (cells, ready): (Vec<Cell>, Vec<_>) = made
+        .into_iter()
+        .map(|(cell, load, ready)| {
+            let cell = Cell {
+                metrics: metrics(load),
+                ..cell
+            };
+            (cell, ready.map(|ready| (ready, load.clone())))
+        })
+        .unzip();
+    (cells, ready.into_iter().collect())
 }
 
 #[cfg(test)]
