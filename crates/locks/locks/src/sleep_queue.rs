@@ -219,7 +219,8 @@ pub(crate) fn wake<P: Platform>(
         let asleep = &raw const sleeper.asleep;
         // Z5: pairs with Z4. From here on the sleeper may be gone.
         sleeper.asleep.store(0, Ordering::Release);
-        P::wake_at(asleep);
+        // SAFETY: it lies on the sleeper's stack, which is mapped while its thread may run.
+        unsafe { P::wake_at(asleep) };
     }
 }
 

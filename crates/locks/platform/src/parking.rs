@@ -487,9 +487,9 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     }
 
     #[inline(always)]
-    fn wake_at(word: *const Self::U32) {
-        // The same word in a transparent wrapper.
-        W::Base::wake_at(word.cast());
+    unsafe fn wake_at(word: *const Self::U32) {
+        // SAFETY: the caller's promise, for the same word in a transparent wrapper.
+        unsafe { W::Base::wake_at(word.cast()) };
     }
 
     #[inline(always)]

@@ -320,11 +320,14 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         false
     }
 
-    /// Works as [`Platform::wake`] for a word whose memory may be gone by now.
+    /// Works as [`Platform::wake`] for a word that its waiter may have dropped by now.
+    ///
+    /// # Safety
+    /// `word` was a word of this platform, and its memory is still mapped.
     #[track_caller]
     #[inline(always)]
-    fn wake_at(word: *const Self::U32) {
-        // SAFETY: `wake` uses the address only, and a word is not null.
+    unsafe fn wake_at(word: *const Self::U32) {
+        // SAFETY: the caller's promise; `wake` uses the address only.
         Self::wake(unsafe { &*word });
     }
 

@@ -864,7 +864,7 @@ unsafe impl Platform for Loom {
     }
 
     #[track_caller]
-    fn wake_at(word: *const Self::U32) {
+    unsafe fn wake_at(word: *const Self::U32) {
         let here = Place::here();
         execution::access(here);
         if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
