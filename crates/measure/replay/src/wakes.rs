@@ -33,7 +33,8 @@ pub(crate) struct Wakes {
 /// Describes what they cost, in ticks, as far as that is known.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Costs {
-    /// The mean time of a call that woke a thread.
+    /// The median time of a call that woke a thread: where threads share CPUs, many lose
+    /// theirs to the thread that they wake, and that is no part of the call.
     pub(crate) wake_call: Option<u64>,
     /// From its end until that ran: the mean.
     pub(crate) wake: Option<u64>,
@@ -88,24 +89,25 @@ impl Wakes {
 
     /// Returns what is known, where there were enough.
     pub(crate) fn costs(mut self) -> Costs {
-        let wake_call = mean(&mut self.calls);
+        let wake_call = median(&mut self.calls);
         let wake = wake_call.zip(mean(&mut self.until)).map(|(call, until)| {
             let of = |tenth: usize| self.until[self.until.len() * tenth / 10].saturating_sub(call);
             let spread = of(9) as f64 / of(1).max(1) as f64;
             (until.saturating_sub(call), spread)
         });
-        let middle = self.fruitless.len() / 2;
-        let call = match self.fruitless.len() {
-            0..FEWEST => None,
-            _ => Some(*self.fruitless.select_nth_unstable(middle).1),
-        };
         Costs {
             wake_call,
             wake: wake.map(|(mean, _)| mean),
             wake_spread: wake.map(|(_, spread)| spread),
-            call,
+            call: median(&mut self.fruitless),
         }
     }
+}
+
+/// The median, where there are enough.
+fn median(of: &mut [u64]) -> Option<u64> {
+    let middle = of.len() / 2;
+    (of.len() >= FEWEST).then(|| *of.select_nth_unstable(middle).1)
 }
 
 /// The mean without the longest; it puts them in order.
@@ -133,6 +135,10 @@ mod tests {
         for _ in 0..2 {
             wakes.released(9_000_000);
             wakes.ran(9_000_000);
+        }
+        // Of those that wake a thread where they run, some lose their CPU to it.
+        for _ in 0..30 {
+            wakes.released(2_800_000);
         }
         let costs = wakes.costs();
         assert_eq!((costs.wake_call, costs.wake), (Some(10_000), Some(15_000)));

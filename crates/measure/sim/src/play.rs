@@ -22,6 +22,12 @@ pub(crate) struct Tally {
     /// Work of all that ends the warm-up, and that ends the run.
     pub(crate) warm: u64,
     pub(crate) enough: u64,
+    /// The most events; a fifth of them ends the warm-up.
+    most_events: u64,
+    /// When the middle of the counted events passed, and the work until then.
+    middle: Cell<Option<(u64, u64)>>,
+    /// Says whether the run was cut short at its most events.
+    cut: Cell<bool>,
     pub(crate) counting: Cell<bool>,
     pub(crate) total: Cell<u64>,
     pub(crate) threads: Vec<OfThread>,
@@ -70,11 +76,15 @@ impl Tally {
         moved: Vec<u64>,
         channels: usize,
         [warm, enough]: [u64; 2],
+        most_events: u64,
     ) -> Self {
         let blocked = Blocked::new(threads, moved.len(), channels);
         Self {
             warm,
             enough,
+            most_events,
+            middle: Cell::new(None),
+            cut: Cell::new(false),
             counting: Cell::new(false),
             total: Cell::new(0),
             threads: (0..threads).map(|_| OfThread::default()).collect(),
@@ -99,7 +109,9 @@ impl Tally {
         add(&self.threads[engine.current.get()].work, ns);
         add(&self.total, ns);
         add(&engine.counts.worked, 1);
-        if !self.counting.get() && self.total.get() >= self.warm {
+        let events = engine.tally.events.get();
+        let warm = self.total.get() >= self.warm || events >= self.most_events / 5;
+        if !self.counting.get() && warm {
             self.counting.set(true);
             let of_threads = self.threads.iter().map(|thread| &thread.work);
             let of_locks = self
@@ -111,9 +123,32 @@ impl Tally {
                 cell.set(0);
             }
             restart(engine, engine.time.get());
-        } else if self.counting.get() && self.total.get() >= self.enough {
+            return;
+        }
+        if !self.counting.get() {
+            return;
+        }
+        if self.middle.get().is_none() && events >= self.most_events / 5 * 3 {
+            self.middle.set(Some((engine.time.get(), self.total.get())));
+        }
+        let cut = events >= self.most_events;
+        if cut || self.total.get() >= self.enough {
+            self.cut.set(cut);
             engine.stopped.set(true);
         }
+    }
+
+    /// Returns by how much the rates of the two halves differ of a run that was cut short
+    /// after so many cycles, as the logarithm of a factor.
+    pub(crate) fn halves(&self, started: u64, ended: u64) -> Option<f64> {
+        let (at, done) = self.middle.get().filter(|_| self.cut.get())?;
+        let rate = |work: u64, cycles: u64| work.max(1) as f64 / cycles.max(1) as f64;
+        let first = rate(done, at.saturating_sub(started));
+        let second = rate(
+            self.total.get().saturating_sub(done),
+            ended.saturating_sub(at),
+        );
+        Some((first / second).ln().abs())
     }
 }
 

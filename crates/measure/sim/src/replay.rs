@@ -70,6 +70,8 @@ pub struct Replay<'a> {
     /// The work that is counted, of all threads together, ns; a fifth of it
     /// before that is not counted.
     pub work_ns: f64,
+    /// The most events of the engine, after which the run is cut short.
+    pub most_events: u64,
 }
 
 /// Describes what became of it. Times are simulated.
@@ -97,6 +99,9 @@ pub struct Replayed {
     /// The number of them that no thread could have ended any more, and that were cut
     /// short.
     pub forced: u64,
+    /// Of a run that was cut short at its most events, by how much the rates of its two
+    /// halves differ, as the logarithm of a factor.
+    pub cut: Option<f64>,
     /// Hash of every access: the same for the same replay and seed.
     pub trace_hash: u64,
     /// Events of the engine.
@@ -297,6 +302,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         program.locks.iter().map(moved).collect(),
         program.channels,
         [work(replay.work_ns / 5.0), work(replay.work_ns)],
+        replay.most_events,
     );
     engine.enter(|| play_in(&engine, replay, under, &takes, &tally));
     match engine.failure.take() {
@@ -410,6 +416,7 @@ fn replayed(engine: &Engine, replay: &Replay<'_>, tally: &Tally) -> Replayed {
         seconds: outcome.seconds,
         awaited: tally.awaited.get(),
         forced: tally.forced.get(),
+        cut: tally.halves(engine.counts.started.get(), engine.time.get()),
         trace_hash: outcome.trace_hash,
         events: outcome.events,
     }

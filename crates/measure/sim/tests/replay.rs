@@ -137,6 +137,7 @@ fn a_program_that_takes_no_lock_for_long_is_not_stuck() {
         placement: Placement::Spread,
         seed: 1,
         work_ns: 1e9,
+        most_events: u64::MAX,
     });
     assert!((1.95..=2.01).contains(&found.unwrap().rate));
 }
@@ -184,4 +185,36 @@ fn what_cannot_be_run_is_said() {
     assert!(matches!(error, SimError::Refused(_)));
     let error = run(&program, None, 99).unwrap_err();
     assert!(error.to_string().contains("99 CPUs"), "{error}");
+}
+
+#[test]
+fn a_run_that_comes_to_its_most_events_is_cut_short_and_says_how_sure_it_is() {
+    let turn = turn(1000, 500);
+    let program = program(&[&turn, &turn], 1, 0);
+    let machine = Machine::builtin("flat-16").unwrap();
+    let run = |most_events| {
+        replay(&Replay {
+            machine: &machine,
+            lock: Subject::Glibc,
+            program: &program,
+            roles: &program.cast(None, 1),
+            hardware_threads: None,
+            placement: Placement::Spread,
+            seed: 1,
+            work_ns: 20e6,
+            most_events,
+        })
+        .unwrap()
+    };
+    let (whole, cut) = (run(u64::MAX), run(20_000));
+    assert_eq!(whole.cut, None);
+    assert!(
+        cut.events < whole.events / 2,
+        "{} {}",
+        cut.events,
+        whole.events
+    );
+    let unsure = cut.cut.unwrap();
+    assert!(unsure < 0.2, "{unsure}");
+    assert!((cut.rate / whole.rate - 1.0).abs() < 0.1, "{cut:?}");
 }

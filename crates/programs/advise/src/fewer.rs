@@ -6,6 +6,7 @@
 //! longer compute just as much.
 
 use crate::here::as_recorded;
+use crate::question::MOST_EVENTS;
 use locklab_host::error::Error;
 use locklab_replay::{Growth, Limits, NoGrowth, Program, Recording};
 use locklab_sim::{Machine, Placement, Replay, SimError, Subject, replay};
@@ -145,6 +146,7 @@ impl Fewer {
             placement: Placement::Spread,
             seed,
             work_ns: many.recorded.work_ns,
+            most_events: MOST_EVENTS,
         })?;
         let acquired: u64 = many.locks.iter().map(|lock| lock.acquired).sum();
         let recorded = acquired as f64 / many.recorded.window_ns.max(1.0) * 1e9;

@@ -4,7 +4,7 @@
 
 use crate::fewer::Predicted;
 use crate::here::Here;
-use crate::question::Question;
+use crate::question::{MOST_EVENTS, Question};
 use locklab_replay::Program;
 use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 
@@ -49,6 +49,7 @@ impl Gate {
             placement: Placement::Spread,
             seed,
             work_ns: program.recorded.work_ns,
+            most_events: MOST_EVENTS,
         })?;
         let fewer = question.fewer.as_ref();
         let fewer = fewer.map(|fewer| fewer.predicts(program, seed));
@@ -75,7 +76,8 @@ impl Gate {
     /// Returns how far the model is off, as the logarithm of a factor.
     pub(crate) fn distance(&self) -> f64 {
         let off = |ratio: f64| ratio.max(1e-3).ln().abs();
-        off(self.ratio()).max(self.predicted().map_or(0.0, off))
+        let cut = self.simulated.cut.unwrap_or(0.0);
+        off(self.ratio()).max(self.predicted().map_or(0.0, off)) + cut
     }
 
     /// Returns whether the model is near enough for sizes, and not only for directions.
@@ -124,6 +126,7 @@ mod tests {
                 seconds: 1.0,
                 awaited: 0,
                 forced: 0,
+                cut: None,
                 trace_hash: 0,
                 events: 0,
             },

@@ -1,7 +1,7 @@
 //! The simulations behind the advice.
 
 use crate::gate::Gate;
-use crate::question::{LEAST_DRAWS, Question};
+use crate::question::{LEAST_DRAWS, MOST_EVENTS, Question};
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
 use locklab_sim::band::{draws, with_system};
@@ -184,6 +184,7 @@ pub(crate) fn points(
                 task.draw as u64,
             ),
             work_ns: work(program, &question.machines[*machine], roles.len()),
+            most_events: MOST_EVENTS,
         })
     };
     let Some(results) = all(&tasks, question.workers, interrupt, run, progress) else {

@@ -55,17 +55,22 @@ impl Verdict {
         [self.low * (-spread).exp(), self.high * spread.exp()]
     }
 
-    /// Judges a lock by its runs and today's, draw by draw; `None` without runs.
+    /// Judges a lock by its runs and today's, draw by draw; `None` without runs. The band is
+    /// as much wider as a run that was cut short differs between its halves.
     #[must_use]
     pub(crate) fn of(lock: &[Replayed], today: &[Replayed]) -> Option<Self> {
-        let ratios = lock
-            .iter()
-            .zip(today)
-            .map(|(one, other)| one.rate / other.rate.max(1e-12));
-        let ratios: Vec<f64> = ratios.collect();
-        let ratio = *ratios.first()?;
-        let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = ratios.iter().copied().fold(0.0, f64::max);
+        let ratios = lock.iter().zip(today).map(|(one, other)| {
+            let unsure = one.cut.unwrap_or(0.0) + other.cut.unwrap_or(0.0);
+            (one.rate / other.rate.max(1e-12), unsure.exp())
+        });
+        let ratios: Vec<(f64, f64)> = ratios.collect();
+        let ratio = ratios.first()?.0;
+        let lows = ratios.iter().map(|(ratio, unsure)| ratio / unsure);
+        let highs = ratios.iter().map(|(ratio, unsure)| ratio * unsure);
+        let (low, high) = (
+            lows.fold(f64::INFINITY, f64::min),
+            highs.fold(0.0, f64::max),
+        );
         let class = if low < COLLAPSE {
             Class::Collapses
         } else if low > 1.0 && ratio > 1.0 + FLAT {
@@ -103,6 +108,7 @@ mod tests {
             seconds: 1.0,
             awaited: 0,
             forced: 0,
+            cut: None,
             trace_hash: 0,
             events: 0,
         };
@@ -119,5 +125,19 @@ mod tests {
         assert_eq!(class(&[1.8, 1.7, 1.9]), Class::Worse);
         assert_eq!(class(&[2.4, 1.0, 2.6]), Class::Collapses);
         assert_eq!(Verdict::of(&[], &today), None);
+    }
+
+    #[test]
+    fn what_was_cut_short_is_as_much_less_sure_as_its_halves_differ() {
+        let today = runs(&[2.0]);
+        let mut cut = runs(&[2.4]);
+        cut[0].cut = Some(0.1);
+        let verdict = Verdict::of(&cut, &today).unwrap();
+        assert_eq!(verdict.ratio, 1.2);
+        assert!((1.08..1.09).contains(&verdict.low), "{verdict:?}");
+        assert!((1.32..1.33).contains(&verdict.high), "{verdict:?}");
+        assert_eq!(verdict.class, Class::Helps);
+        cut[0].cut = Some(0.2);
+        assert_eq!(Verdict::of(&cut, &today).unwrap().class, Class::Unclear);
     }
 }

@@ -95,6 +95,7 @@ pub(crate) fn run_on(
         placement: Placement::Spread,
         seed: 1,
         work_ns: 20e6,
+        most_events: u64::MAX,
     })
 }
 
