@@ -11,20 +11,10 @@
 //! change a recording in which there is none.
 
 use locklab_trace::{Access, Attempt, Event, LockKind, Trace};
-use std::collections::{HashMap, HashSet};
 
-/// The fewest times that a lock is taken before it is called one.
-const FEWEST: usize = 16;
-/// For so many times one section may be neither: at the start and the end of threads.
-const PER_OTHER: usize = 25;
+mod pairs;
 
-/// A mutex and the one condition that is waited for with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Pair {
-    image: u64,
-    mutex: u64,
-    condition: u64,
-}
+use pairs::{FEWEST, PER_OTHER, Pair, may_be_locks};
 
 /// A section of the mutex in a thread.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +44,8 @@ type Records<'a> = Vec<(u64, Event<'a>)>;
 /// Returns the recording with the locks that are made of mutexes and conditions as locks,
 /// if there are any.
 pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
-    let pairs = pairs(trace);
+    // All records are kept in memory from here on, so most recordings end before.
+    let pairs = may_be_locks(trace);
     if pairs.is_empty() {
         return None;
     }
@@ -87,35 +78,6 @@ pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
         }
     }
     any.then(|| trace.with_records(&records))
-}
-
-/// The mutexes that are waited with for one condition each, in the order of their addresses.
-fn pairs(trace: &Trace) -> Vec<Pair> {
-    let mut conditions: HashMap<(u64, u64), HashSet<u64>> = HashMap::new();
-    for thread in &trace.threads {
-        for (_, event) in trace.events(thread) {
-            if let Event::Wait {
-                condition, lock, ..
-            } = event
-            {
-                let of_mutex = conditions.entry((thread.image, lock)).or_default();
-                of_mutex.insert(condition);
-            }
-        }
-    }
-    let mut pairs: Vec<Pair> = conditions
-        .into_iter()
-        .filter(|(_, conditions)| conditions.len() == 1)
-        .flat_map(|((image, mutex), conditions)| {
-            conditions.into_iter().map(move |condition| Pair {
-                image,
-                mutex,
-                condition,
-            })
-        })
-        .collect();
-    pairs.sort_by_key(|pair| (pair.image, pair.mutex));
-    pairs
 }
 
 /// The sections of the mutex in a thread.
