@@ -13,6 +13,14 @@ pub(crate) enum EventKind {
     FutexWake,
     /// A futex call ends.
     FutexEnd,
+    /// The same of the calls that came with Linux 5.16 and 6.7, which have numbers of their
+    /// own: a wait for any of several words, for one, a wake-up, and their ends.
+    WaitForAny,
+    AnyEnd,
+    Futex2Wait,
+    Futex2WaitEnd,
+    Futex2Wake,
+    Futex2WakeEnd,
     /// A thread has had a CPU for [`SAMPLE`](EventKind::SAMPLE) more; it carries the top of
     /// the stack if it was in the program then.
     Sampled,
@@ -36,12 +44,18 @@ impl EventKind {
     /// Nanoseconds of CPU time between samples of a thread; not in step with timers.
     pub(crate) const SAMPLE: u64 = 1_009_000;
     /// The events of a program's waits.
-    pub(crate) const SYSTEM: [Self; 5] = [
+    pub(crate) const SYSTEM: [Self; 11] = [
         Self::FutexWait,
         Self::FutexWake,
         Self::FutexEnd,
         Self::Waking,
         Self::Sampled,
+        Self::WaitForAny,
+        Self::AnyEnd,
+        Self::Futex2Wait,
+        Self::Futex2WaitEnd,
+        Self::Futex2Wake,
+        Self::Futex2WakeEnd,
     ];
     /// The events of waits for the kernel's locks.
     pub(crate) const KERNEL: [Self; 2] = [Self::ContentionBegin, Self::ContentionEnd];
@@ -52,11 +66,30 @@ impl EventKind {
             Self::Threads | Self::Sampled => return None,
             Self::FutexWait | Self::FutexWake => "syscalls/sys_enter_futex",
             Self::FutexEnd => "syscalls/sys_exit_futex",
+            Self::WaitForAny => "syscalls/sys_enter_futex_waitv",
+            Self::AnyEnd => "syscalls/sys_exit_futex_waitv",
+            Self::Futex2Wait => "syscalls/sys_enter_futex_wait",
+            Self::Futex2WaitEnd => "syscalls/sys_exit_futex_wait",
+            Self::Futex2Wake => "syscalls/sys_enter_futex_wake",
+            Self::Futex2WakeEnd => "syscalls/sys_exit_futex_wake",
             // sched_wakeup may be told by another CPU than the waker's.
             Self::Waking => "sched/sched_waking",
             Self::ContentionBegin => "lock/contention_begin",
             Self::ContentionEnd => "lock/contention_end",
         })
+    }
+
+    /// Returns whether an older kernel lacks it, and its programs never make the call.
+    pub(crate) fn may_lack(self) -> bool {
+        matches!(
+            self,
+            Self::WaitForAny
+                | Self::AnyEnd
+                | Self::Futex2Wait
+                | Self::Futex2WaitEnd
+                | Self::Futex2Wake
+                | Self::Futex2WakeEnd
+        )
     }
 
     /// Returns what the kernel shall leave out, in its language.

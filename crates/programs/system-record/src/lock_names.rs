@@ -123,6 +123,9 @@ pub const TABLE: &[Waiter] = &[
     other("musl", "__pthread_cond_timedwait", Kind::Condition),
     other("glibc", "__new_sem_wait_slow64", Kind::Condition),
     other("glibc", "do_futex_wait", Kind::Condition),
+    // They spin within the only function that there is.
+    lock("pthread", "pthread_spin_lock"),
+    lock("pthread", "__pthread_spin_lock"),
     other("pthread", "sem_wait", Kind::Condition),
     other("pthread", "sem_timedwait", Kind::Condition),
     other("pthread", "pthread_barrier_wait", Kind::Barrier),

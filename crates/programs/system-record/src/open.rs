@@ -119,8 +119,9 @@ impl Open {
                 }
                 let Some(shared) = &buffer else { continue };
                 for &kind in kinds {
-                    let number = match kind.tracepoint() {
-                        Some(name) => Some(tracepoints.number(name)?),
+                    let number = match kind.tracepoint().map(|name| tracepoints.number(name)) {
+                        Some(Err(_)) if kind.may_lack() => continue,
+                        Some(number) => Some(number?),
                         None => None,
                     };
                     let counter = match builder(kind, scope, task, cpu, number).build() {
@@ -228,7 +229,10 @@ fn builder<'a>(
                 .task(true)
                 .context_switch(!matches!(scope, Scope::Machine));
         }
-        EventKind::FutexWait | EventKind::Sampled => {
+        EventKind::FutexWait
+        | EventKind::Futex2Wait
+        | EventKind::WaitForAny
+        | EventKind::Sampled => {
             match kind {
                 // In the kernel a thread wakes or waits, which has events of its own.
                 EventKind::Sampled => {
@@ -261,6 +265,10 @@ fn builder<'a>(
         }
         EventKind::FutexWake
         | EventKind::FutexEnd
+        | EventKind::AnyEnd
+        | EventKind::Futex2WaitEnd
+        | EventKind::Futex2Wake
+        | EventKind::Futex2WakeEnd
         | EventKind::Waking
         | EventKind::ContentionEnd => {
             builder.sample(SampleFlag::RAW);

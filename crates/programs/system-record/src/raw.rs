@@ -226,17 +226,20 @@ fn sample(body: &[u8], head: (u32, u16, u16), kinds: &Kinds) -> Option<Option<Ra
     let raw = sample.raw().unwrap_or_default();
     // Where the kernel puts the fields of these tracepoints is part of its interface.
     let what = match kind {
-        EventKind::FutexWait => What::Waits {
+        EventKind::FutexWait | EventKind::Futex2Wait | EventKind::WaitForAny => What::Waits {
             address: number(raw, 16)?,
             stack: stack(&sample),
         },
         EventKind::Sampled => What::Sampled {
             stack: stack(&sample),
         },
-        EventKind::FutexWake => What::Wakes {
+        EventKind::FutexWake | EventKind::Futex2Wake => What::Wakes {
             address: number(raw, 16)?,
         },
-        EventKind::FutexEnd => What::FutexEnded {
+        EventKind::FutexEnd
+        | EventKind::AnyEnd
+        | EventKind::Futex2WaitEnd
+        | EventKind::Futex2WakeEnd => What::FutexEnded {
             answer: number(raw, 16)?.cast_signed(),
         },
         EventKind::Waking => What::Wakened {

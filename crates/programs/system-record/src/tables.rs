@@ -83,7 +83,7 @@ pub(crate) fn program(found: &Waits, document: &mut Document) {
         ),
     ]);
     let idle = [
-        (found.conditions, "for conditions"),
+        (found.conditions, "for conditions and semaphores"),
         (found.barriers, "at barriers and ends of threads"),
         (found.parked, "parked"),
         (found.untold, "in waits that no stack tells"),

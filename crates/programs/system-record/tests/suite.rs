@@ -7,6 +7,7 @@ use locklab_system_record::{
 use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// From the folder of the crate, in which its tests run: reports name it.
@@ -58,6 +59,74 @@ fn program_that_contends() {
             });
         }
     });
+}
+
+/// Returns what the test below records: waits for any of two words, and a wake-up by the
+/// operation that changes a second word.
+#[test]
+#[ignore = "a program for another test"]
+fn program_that_waits_for_any() {
+    /// The kernel's `futex_waitv`.
+    #[repr(C)]
+    struct Awaited {
+        value: u64,
+        address: u64,
+        flags: u32,
+        reserved: u32,
+    }
+    /// Words of 32 bits, of this process alone.
+    const PRIVATE_U32: u32 = 2 | 128;
+    const WAKE_OP_PRIVATE: i32 = 5 | 128;
+    let words = [AtomicU32::new(0), AtomicU32::new(0)];
+    let (one, two) = (&words[0], &words[1]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in 0..TURNS {
+                let awaited = [one, two].map(|word| Awaited {
+                    value: turn.into(),
+                    address: word.as_ptr() as u64,
+                    flags: PRIVATE_U32,
+                    reserved: 0,
+                });
+                while one.load(Relaxed) == turn {
+                    // SAFETY: a system call with two words that outlive it.
+                    unsafe { libc::syscall(libc::SYS_futex_waitv, &raw const awaited, 2, 0, 0, 0) };
+                }
+            }
+        });
+        for turn in 0..TURNS {
+            std::thread::sleep(Duration::from_millis(2));
+            two.store(turn + 1, Relaxed);
+            one.store(turn + 1, Relaxed);
+            // SAFETY: a system call with two words that outlive it; the operation adds 0.
+            unsafe {
+                let (one, two) = (one.as_ptr(), two.as_ptr());
+                libc::syscall(libc::SYS_futex, one, WAKE_OP_PRIVATE, 1, 1, two, 1 << 28)
+            };
+        }
+    });
+}
+
+const TURNS: u32 = 30;
+
+#[test]
+fn waits_for_any_of_several_words_are_seen() {
+    if may_not() {
+        return;
+    }
+    // SAFETY: a system call that is refused: it waits for no word.
+    let none = unsafe { libc::syscall(libc::SYS_futex_waitv, 0, 0, 0, 0, 0) };
+    let why = std::io::Error::last_os_error();
+    if none < 0 && why.raw_os_error() == Some(libc::ENOSYS) {
+        println!("skipped: this kernel has no futex_waitv");
+        return;
+    }
+    let mut words = contends();
+    words[1] = "program_that_waits_for_any".into();
+    let (status, json) = record(Target::Command(words), Source::System, None);
+    assert_eq!(status, 0);
+    let waits = json["futex_waits"].as_u64().unwrap();
+    assert!(waits >= u64::from(TURNS) / 2, "{json:#}");
 }
 
 fn record(target: Target, source: Source, seconds: Option<f64>) -> (u8, serde_json::Value) {
