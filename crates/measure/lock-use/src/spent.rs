@@ -68,14 +68,30 @@ impl Spent {
         parts
     }
 
-    /// Returns what to do about the largest cause, as an imperative clause; none if there
-    /// was no wait.
+    /// Returns the largest cause: its part of all waiting, the cause, and what to do about
+    /// it, as an imperative clause; none if there was no wait.
     #[must_use]
-    pub fn remedy(&self) -> Option<&'static str> {
+    pub fn largest(&self) -> Option<(f64, &'static str, &'static str)> {
+        self.largest_of(|_| true)
+    }
+
+    /// Returns the largest cause that another lock is no remedy for.
+    #[must_use]
+    pub fn largest_but_waking(&self) -> Option<(f64, &'static str, &'static str)> {
+        let waking = self.causes()[2].1;
+        self.largest_of(|cause| cause != waking)
+    }
+
+    fn largest_of(
+        &self,
+        counts: impl Fn(&str) -> bool,
+    ) -> Option<(f64, &'static str, &'static str)> {
         let all = self.all_ns();
-        let mut causes = self.causes();
-        causes.sort_by(|one, two| two.0.total_cmp(&one.0));
-        (all > 0.0).then_some(causes[0].2)
+        let causes = self.causes().into_iter();
+        let (ns, cause, remedy) = causes
+            .filter(|(ns, cause, _)| *ns > 0.0 && counts(cause))
+            .max_by(|one, two| one.0.total_cmp(&two.0))?;
+        Some((ns / all, cause, remedy))
     }
 
     /// Returns the fields of a JSON document.
@@ -105,10 +121,21 @@ mod tests {
         assert_eq!(spent.parts()[0].0, 0.7);
         assert!(
             spent
-                .remedy()
-                .is_some_and(|words| words.contains("across waits"))
+                .largest()
+                .is_some_and(|(.., words)| words.contains("across waits"))
         );
-        assert_eq!(Spent::default().remedy(), None);
+        let waking = Spent {
+            waking_ns: 200.0,
+            ..spent
+        };
+        assert_eq!(
+            waking.largest_but_waking(),
+            spent
+                .largest_but_waking()
+                .map(|(_, cause, remedy)| (0.25, cause, remedy))
+        );
+        assert_eq!(Spent::default().largest(), None);
+        assert_eq!(Spent::default().largest_but_waking(), None);
         assert!(Spent::default().parts().is_empty());
     }
 }

@@ -40,6 +40,8 @@ impl LockKind {
     /// The program makes it of a mutex and a condition. No recorder writes this: who reads
     /// a recording finds it.
     pub const MADE: Self = Self(8);
+    /// The program brings it and says what it does with it: `locklab-record`, `locklab_record.h`.
+    pub const OWN: Self = Self(16);
 
     /// Returns the kinds of both.
     #[must_use]
@@ -61,6 +63,7 @@ impl LockKind {
             (Self::SHARED, "process-shared"),
             (Self::PRIORITY, "of priorities"),
             (Self::MADE, "made of a mutex and a condition"),
+            (Self::OWN, "the program's own"),
         ];
         let names = kinds.iter().filter(|(kind, _)| self.is(*kind));
         names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")

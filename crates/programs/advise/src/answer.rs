@@ -17,7 +17,7 @@ use locklab_lock_use::LockUse;
 use locklab_native::Replay;
 use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
 use locklab_sim::Machine;
-use locklab_trace::calls;
+use locklab_trace::{LockKind, calls};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -229,6 +229,7 @@ impl Asking {
         };
         let used = recording.lock_use(names);
         let kept = kept(recording, &used);
+        let own = is_own(recording);
         if kept.is_some() {
             question.locks.clear();
         }
@@ -265,6 +266,7 @@ impl Asking {
             bound: used.bound(question.seed),
             used: &used,
             kept,
+            own,
             repeated: recorded.unmatched_ns / lived.max(1.0),
             as_recorded: self.as_recorded,
             not_simulated,
@@ -315,14 +317,9 @@ fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, String
 
 /// Returns why the lock that is waited for most keeps the C library's code, as a clause.
 fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
-    let survey = recording.survey();
-    let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
-    let special = survey
-        .locks
-        .iter()
-        .filter(|lock| !lock.kind.words().is_empty());
-    let waited: u64 = special.map(|lock| lock.tally.waited).sum();
-    if all == 0 || 2 * waited < all {
+    if !most_wait_for(recording, |kind| {
+        kind != LockKind::default() && !kind.is(LockKind::OWN)
+    }) {
         return None;
     }
     let hottest = used.locks.iter().find(|lock| lock.kind.is_some())?;
@@ -331,6 +328,21 @@ fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
         hottest.name,
         hottest.kind.as_deref().unwrap_or("special")
     ))
+}
+
+/// Returns whether most of the waiting is for locks that the program brings itself, which
+/// only its source can change.
+fn is_own(recording: &Recording) -> bool {
+    most_wait_for(recording, |kind| kind.is(LockKind::OWN))
+}
+
+/// Returns whether half of the waiting or more is for locks of such kinds.
+fn most_wait_for(recording: &Recording, of: impl Fn(LockKind) -> bool) -> bool {
+    let locks = &recording.survey().locks;
+    let all: u64 = locks.iter().map(|lock| lock.tally.waited).sum();
+    let these = locks.iter().filter(|lock| of(lock.kind));
+    let waited: u64 = these.map(|lock| lock.tally.waited).sum();
+    all > 0 && 2 * waited >= all
 }
 
 /// Returns what is said of a failure in a line.

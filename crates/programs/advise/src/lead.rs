@@ -32,7 +32,7 @@ pub(crate) fn paragraph(
     if let Some(kept) = &context.kept {
         words.push(format!("Keep the lock: {kept}."));
     } else if let Some((advice, number)) = to_try {
-        words.extend(a_try(advice, number, summaries, question));
+        words.extend(a_try(advice, number, summaries, question, context.own));
     } else if let Some(advice) = advice {
         let sizes = advice.gate.gives_sizes();
         words.push(match what_if(summaries, question).filter(|_| sizes) {
@@ -42,7 +42,10 @@ pub(crate) fn paragraph(
     }
     if words.len() < 2
         && let Some(spent) = context.used.spent()
-        && let (Some(remedy), Some((part, cause))) = (spent.remedy(), spent.parts().first())
+        && let Some((part, cause, remedy)) = match context.kept {
+            Some(_) => spent.largest_but_waking(),
+            None => spent.largest(),
+        }
     {
         words.push(format!(
             "{} % of the waiting is {cause}: {remedy}.",
@@ -63,6 +66,7 @@ fn a_try(
     number: usize,
     summaries: &[Summary<'_>],
     question: &Question,
+    own: bool,
 ) -> Option<String> {
     let lock = &question.locks[number];
     let of_lock = |summary: &Summary<'_>| {
@@ -74,7 +78,11 @@ fn a_try(
         .iter()
         .filter_map(of_lock)
         .max_by(|one, two| one.1.ratio.total_cmp(&two.1.ratio))?;
-    let name = format!("{}{}", lock.lock, wait_option(lock));
+    let name = match own {
+        // 'run' cannot put it there.
+        true => format!("{} in the place of the program's own lock", lock.lock),
+        false => format!("{}{}", lock.lock, wait_option(lock)),
+    };
     Some(match advice.gate.gives_sizes() {
         true => {
             let [low, high] = verdict.widened(advice.gate.spread());

@@ -61,7 +61,7 @@ pub(crate) fn document(
     let summaries: Vec<Summary<'_>> = points.filter_map(Summary::of).collect();
     let info = context.info;
     let command = advice
-        .filter(|_| context.kept.is_none())
+        .filter(|_| context.kept.is_none() && !context.own)
         .and_then(|_| to_confirm(&summaries, program, question))
         .and_then(|number| confirm(&question.locks[number], info));
     let words = paragraph(advice, &summaries, program, question, context);

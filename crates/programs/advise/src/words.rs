@@ -23,6 +23,8 @@ pub(crate) struct Context<'a> {
     pub(crate) bound: Bound,
     /// Says why the lock that is waited for most cannot be replaced, as a clause.
     pub(crate) kept: Option<String>,
+    /// Says whether most of the waiting is for locks that the program brings itself.
+    pub(crate) own: bool,
     /// The part of all threads' time that the model repeats as it was recorded, because it
     /// does not understand what was waited for.
     pub(crate) repeated: f64,

@@ -192,6 +192,30 @@ fn locks_that_the_c_library_keeps_are_not_to_be_replaced() {
 }
 
 #[test]
+fn a_lock_that_must_stay_is_not_said_to_need_another() {
+    let mut threads = in_turn(3000, 20_000);
+    let kind = LockKind::ROBUST;
+    threads[0].insert(1, (50, Event::Kind { lock: LOCK, kind }));
+    let words = words(&answer(&threads));
+    assert!(words.starts_with("Keep the lock"), "{words}");
+    assert!(!words.contains("use a lock that"), "{words}");
+}
+
+#[test]
+fn a_lock_of_the_program_s_own_is_replaced_in_its_source() {
+    let mut threads = in_turn(3000, 20_000);
+    let kind = LockKind::OWN;
+    threads[0].insert(1, (50, Event::Kind { lock: LOCK, kind }));
+    let answer = answer(&threads);
+    let words = words(&answer);
+    assert!(
+        words.contains("in the place of the program's own lock"),
+        "{words}"
+    );
+    assert_eq!(answer.document.data["confirm"], serde_json::Value::Null);
+}
+
+#[test]
 fn threads_that_wait_are_not_one_thread_because_one_is_alone_in_a_short_window() {
     let mut threads = in_turn(3000, 20_000);
     let end = threads[1].last().unwrap().0 + 10_000;

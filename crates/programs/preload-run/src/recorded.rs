@@ -101,7 +101,8 @@ impl Recorded {
                 .iter()
                 .find(|(start, _)| self.recording.program_name().starts_with(start))
                 .map_or(
-                    "locks that a language brings itself (Rust, Go, Java) are not seen",
+                    "spinlocks, semaphores, OpenMP and locks that a language brings itself \
+                     (Rust, Go, Java) are not seen",
                     |(_, own)| own,
                 );
             return format!(

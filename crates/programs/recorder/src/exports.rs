@@ -72,7 +72,7 @@ fn recorded<'a>(
 }
 
 #[inline(always)]
-fn past_deadline(tick: u64) {
+pub(crate) fn past_deadline(tick: u64) {
     if let Some(header) = header()
         && tick > header.deadline
     {
@@ -83,7 +83,7 @@ fn past_deadline(tick: u64) {
 /// Records what the recording itself took: before the operation, and after it.
 #[cold]
 #[inline(never)]
-fn cost(mut state: NonNull<State>, entered: u64, from: u64, to: u64) {
+pub(crate) fn cost(mut state: NonNull<State>, entered: u64, from: u64, to: u64) {
     let now = ticks();
     let ticks = from.saturating_sub(entered) + now.saturating_sub(to);
     // SAFETY: this thread's.

@@ -18,7 +18,8 @@ use locklab_trace::{Encoder, Event, Frames, Header, LockKind, Stopped};
 #[repr(C)]
 pub(crate) struct State {
     /// 1 while a record is written, or the stack walked: what a signal handler
-    /// or the unwinder does meanwhile is not recorded.
+    /// or the unwinder does meanwhile is not recorded. [`OWN_LOCK`] within an operation of
+    /// a lock of the program's own: what that is made of is not recorded either.
     busy: u32,
     /// Holds what [`Process::image`] was when the thread began.
     image: u32,
@@ -41,6 +42,9 @@ pub(crate) struct State {
     /// The next in the list of all.
     older: *mut State,
 }
+
+/// Means in [`State::busy`] that an operation of a lock of the program's own goes on.
+const OWN_LOCK: u32 = 2;
 
 /// The number of locks whose kind is remembered.
 const KINDS: usize = 8;
@@ -158,9 +162,12 @@ impl State {
         self.put_switches(tick);
     }
 
+    /// Notes that an operation of a lock of the program's own goes on.
+    pub(crate) fn enters_own_lock(&mut self) {
+        self.busy = OWN_LOCK;
+    }
+
     /// Records what a lock is that is not plain, unless it was recorded lately.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn note_kind(&mut self, lock: u64, kind: LockKind) {
         let place = (lock / 64) as usize % KINDS;
         if self.kinds[place] != lock {
@@ -336,6 +343,20 @@ pub(crate) fn current() -> Option<NonNull<State>> {
         return (unsafe { (*state).busy } == 0).then_some(unsafe { NonNull::new_unchecked(state) });
     }
     begin(header)
+}
+
+/// The state of this thread if it is within an operation of a lock of the program's own,
+/// which ends now.
+pub(crate) fn leaves_own_lock() -> Option<NonNull<State>> {
+    let header = header()?;
+    let state = NonNull::new(own())?;
+    // SAFETY: a state is never unmapped, and this one is the thread's.
+    let own = unsafe { &mut *state.as_ptr() };
+    if own.busy != OWN_LOCK || own.image != process().image.load(Ordering::Relaxed) {
+        return None;
+    }
+    own.busy = 0;
+    (!header.is_stopped()).then_some(state)
 }
 
 /// The first operation of a thread that this library did not see start, or of a
