@@ -282,3 +282,53 @@ fn bad_input_is_said_in_a_sentence() {
     let error = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
     assert!(error.contains("cannot be read"), "{error}");
 }
+
+#[test]
+fn a_folder_of_recordings_gets_one_answer_with_the_share_of_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let quiet = write(folder.path(), &hot_of(2, [100_000, 10_000, 4000]));
+    let busy = write(folder.path(), &hot(20_000, 10_000, 4000));
+    std::fs::write(folder.path().join("notes.txt"), "no recording").unwrap();
+    let answer = document(folder.path(), "");
+    assert_eq!(answer["kind"], "advice of many");
+    let recordings = answer["recordings"].as_array().unwrap();
+    let files: Vec<&str> = recordings
+        .iter()
+        .filter_map(|r| r["file"].as_str())
+        .collect();
+    assert_eq!(files, [busy.to_str().unwrap(), quiet.to_str().unwrap()]);
+    let shares = recordings
+        .iter()
+        .map(|one| one["share_of_all_waiting"].as_f64().unwrap());
+    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
+    let share = answer["bound"]["share"].as_f64().unwrap();
+    let alone = |file: &Path| document(file, FEW)["bound"]["share"].as_f64().unwrap();
+    assert!(share < alone(&busy) && share > alone(&quiet), "{share}");
+    let text = advise(folder.path(), "").assert().success();
+    let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
+    assert!(text.contains("Locks of 2 recordings: what to do"), "{text}");
+
+    let other = write(folder.path(), &hot_of(3, [20_000, 10_000, 4000]));
+    let three = advise(&busy, "--json")
+        .arg(&quiet)
+        .arg(&other)
+        .assert()
+        .success();
+    let three: Value = serde_json::from_slice(&three.get_output().stdout).unwrap();
+    assert_eq!(three["recordings"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_cannot_be_asked_of_many_recordings_is_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let failed = advise(folder.path(), "").assert().code(1);
+    let why = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(
+        why.contains("has no recording of 'locklab record'"),
+        "{why}"
+    );
+    write(folder.path(), &hot(20_000, 10_000, 4000));
+    let failed = advise(folder.path(), "--locks mcs").assert().code(2);
+    let why = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(why.contains("are for one recording"), "{why}");
+}

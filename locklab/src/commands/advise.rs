@@ -3,32 +3,36 @@
 
 use crate::arguments::locks::workers;
 use crate::arguments::{Common, ReportFiles};
+use crate::commands::record::of_go;
 use crate::comparison::show;
 use crate::output::print;
 use clap::Args;
-use locklab_advise::{Answer, Asked, Candidate, Question};
+use locklab_advise::{Answer, Asked, Candidate, Question, many};
 use locklab_document::number::count;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
 use locklab_lab::workload::Threads;
-use locklab_preload_run::Symbols;
+use locklab_preload_run::{GoProfile, Symbols};
 use locklab_sim::Machine;
 use locklab_system_record::{SystemRecorded, is_system_recording};
+use locklab_trace::MAGIC;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `locklab advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// The recording, of `locklab record`
-    pub file: PathBuf,
-    /// A second recording of the program, with another number of threads: how much
-    /// longer holds take with more threads is taken from the two
-    #[arg(value_name = "FILE2")]
-    pub other: Option<PathBuf>,
+    /// The recording, of `locklab record`. Of two recordings of one program with
+    /// different numbers of threads it is learned how much longer holds take with
+    /// more of them; more files, or a folder of them, get one answer with the
+    /// share of each
+    #[arg(value_name = "FILE", required = true)]
+    pub recordings: Vec<PathBuf>,
     /// Machines to advise for: names of `locklab machine list`, or files
     /// [default: a model of the machine that made the recording]
     #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
@@ -69,14 +73,22 @@ pub struct AdviseArgs {
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     args.files.check()?;
-    if is_system_recording(&args.file) {
+    let Some((file, other)) = one_program(&args.recordings) else {
+        return of_many(args, common);
+    };
+    if is_system_recording(file) {
         // There is nothing to simulate: holds are not in it.
-        let document = SystemRecorded::read(&args.file)?.document();
+        let document = SystemRecorded::read(file)?.document();
         let code = show(&document, common)?;
         args.files.write(&document, &[])?;
         return Ok(code);
     }
-    let asking = asked(args)?.read()?;
+    if !is_recording(file)
+        && let Some(profile) = GoProfile::read(file)
+    {
+        return of_go(&profile, common);
+    }
+    let asking = asked(args, file, other)?.read()?;
     if common.dry_run
         && let Some(question) = asking.question()
     {
@@ -91,8 +103,79 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     answered(&answer, args, common)
 }
 
+/// The recording of one program, perhaps with one of another number of threads; none if
+/// there are more.
+fn one_program(files: &[PathBuf]) -> Option<(&Path, Option<&Path>)> {
+    match files {
+        [one] if !one.is_dir() => Some((one, None)),
+        [one, two] if !one.is_dir() && !two.is_dir() => Some((one, Some(two))),
+        _ => None,
+    }
+}
+
+/// Answers for many recordings together.
+fn of_many(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
+    let simulates = !args.on.is_empty() || args.threads.is_some() || !args.locks.is_empty();
+    if simulates {
+        return Err(Error::Usage(
+            "--on, --threads and --locks are for one recording: several are not simulated".into(),
+        ));
+    }
+    let mut files = Vec::new();
+    for named in &args.recordings {
+        match named.is_dir() {
+            true => files.extend(recordings_in(named)?),
+            false => files.push(named.clone()),
+        }
+    }
+    if common.dry_run {
+        return print(&format!(
+            "Would read {}.\n",
+            count(files.len(), "recording")
+        ));
+    }
+    let bar = Progress::new(1, "recordings", common.quiet);
+    let progress = |done: usize, of: usize| bar.set(done as u64, of as u64, "");
+    let document = many(&files, (workers(), args.seed), Symbols::default, progress)?;
+    drop(bar);
+    args.files.write(&document, &[])?;
+    show(&document, common)
+}
+
+/// The recordings of programs' locks in a folder, by name; others are left out.
+fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed =
+        |e: std::io::Error| Error::Failed(format!("{}: cannot be read: {e}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if is_recording(&file) {
+            files.push(file);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(Error::Failed(format!(
+            "{}: has no recording of 'locklab record' of a program's locks",
+            folder.display()
+        ))),
+        false => Ok(files),
+    }
+}
+
+/// Returns whether a file begins as a recording of a program's locks does.
+fn is_recording(file: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == MAGIC
+}
+
 /// Returns the question that the arguments ask.
-fn asked(args: &AdviseArgs) -> Result<Asked<'_>, Error> {
+fn asked<'a>(
+    args: &'a AdviseArgs,
+    file: &'a Path,
+    other: Option<&'a Path>,
+) -> Result<Asked<'a>, Error> {
     let on = args.on.iter().map(|name| named(name));
     let locks = args.locks.iter().map(|name| {
         Candidate::named(name).ok_or_else(|| {
@@ -103,8 +186,8 @@ fn asked(args: &AdviseArgs) -> Result<Asked<'_>, Error> {
     });
     let threads = args.threads.as_ref();
     Ok(Asked {
-        file: &args.file,
-        other: args.other.as_deref(),
+        file,
+        other,
         on: on.collect::<Result<_, _>>()?,
         here: args.here.as_deref().map(named).transpose()?,
         threads: threads.map_or_else(Vec::new, Threads::distinct),

@@ -9,7 +9,7 @@ use crate::output::print;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_native::round_trip;
-use locklab_preload_run::{FromPerf, KernelTable, Recorded, Recording};
+use locklab_preload_run::{Client, FromPerf, GoProfile, KernelTable, Recorded, Recording};
 use locklab_system_record::{SystemRecorded, is_system_recording};
 use std::io::Write as _;
 use std::path::Path;
@@ -39,6 +39,7 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
         command: args.command.clone(),
         round_trip: round_trip::here,
         cpu_use: CpuUse::now,
+        client: args.client.as_deref().map(Client::named),
     }
     .ready()?;
     if common.dry_run {
@@ -77,6 +78,14 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
     }
 }
 
+/// Prints the report of a profile of Go.
+pub(crate) fn of_go(profile: &GoProfile, common: &Common) -> Result<ExitCode, Error> {
+    print(&match common.json {
+        true => format!("{:#}\n", profile.json()),
+        false => profile.text(),
+    })
+}
+
 /// Runs `locklab trace`.
 ///
 /// # Errors
@@ -93,6 +102,9 @@ pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
             true => format!("{:#}\n", table.json()),
             false => table.text(),
         });
+    }
+    if let Some(profile) = GoProfile::read(&args.file) {
+        return of_go(&profile, common);
     }
     let recorded = Recorded::read(&args.file)?;
     match common.json {

@@ -151,6 +151,7 @@ fn run(
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
         cpu_use: || None,
+        client: None,
     };
     thread::scope(|scope| {
         let program = scope.spawn(|| {

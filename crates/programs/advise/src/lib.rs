@@ -17,6 +17,7 @@ mod gate;
 mod here;
 mod json;
 mod lead;
+mod many;
 mod question;
 mod report;
 mod runs;
@@ -26,4 +27,5 @@ mod verdict;
 mod words;
 
 pub use answer::{Answer, Asked, Asking};
+pub use many::many;
 pub use question::{Candidate, Question};

@@ -4,6 +4,8 @@
 //!
 //! This crate must never print: the streams belong to the program.
 
+mod client;
+mod go_profile;
 mod kernel_table;
 mod names;
 mod not_loaded;
@@ -18,6 +20,8 @@ mod symbols;
 mod unrecorded;
 mod wait;
 
+pub use client::Client;
+pub use go_profile::GoProfile;
 pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready, exit_number};

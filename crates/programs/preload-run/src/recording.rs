@@ -4,6 +4,7 @@
 //! found before the program starts, and never by the program; gives back what
 //! was not used.
 
+use crate::client::Client;
 use crate::not_loaded::{self, Watch};
 use crate::program::{ended_by_a_filter, exit_number, line_of, preload};
 use crate::recorded::Recorded;
@@ -42,6 +43,8 @@ pub struct Recording {
     /// The CPU time of all programs and of this one's children until now: other programs
     /// may have the CPUs that the program needs.
     pub cpu_use: fn() -> Option<CpuUse>,
+    /// A client on the same machine, whose CPU time is the program's.
+    pub client: Option<Client>,
 }
 
 /// A program that is ready to be recorded.
@@ -146,6 +149,8 @@ impl ReadyToRecord {
             header.note_round_trip(false, ns);
         }
         let used = (self.recording.cpu_use)();
+        let client = || self.recording.client.as_ref().and_then(Client::cpu_time);
+        let client_before = client();
         // What was recorded until a signal is still reported.
         signals::listen();
         let mut watch = None;
@@ -160,9 +165,14 @@ impl ReadyToRecord {
                 return Err(Error::Failed(format!("{program} does not start: {e}")));
             }
         };
+        let client_after = client();
         if let (Some(before), Some(after)) = (used, (self.recording.cpu_use)()) {
             let (program, others) = before.cpus_until(&after);
-            header.note_cpus_used(program, others);
+            let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+            let had = client_after.unwrap_or_default();
+            let had = had.saturating_sub(client_before.unwrap_or_default());
+            let client = (had.as_secs_f64() / seconds.max(1e-3)).min(others);
+            header.note_cpus_used(program + client, others - client);
         }
         let now = ticks(header);
         if now > header.deadline {
@@ -187,6 +197,12 @@ impl ReadyToRecord {
             )),
         };
         let mut notes: Vec<_> = lives_on.into_iter().collect();
+        if self.recording.client.is_some() && client_after.is_none() {
+            notes.push(
+                "the client did not run when the program ended, so its CPU time counts as others'"
+                    .into(),
+            );
+        }
         let without = watch.map(Watch::end).unwrap_or_default();
         let why = not_loaded::why(program).or((!without.is_empty()).then(|| without.join(", ")));
         if !without.is_empty() {

@@ -1,7 +1,7 @@
 //! Programs that are recorded: what is said of them is what they did.
 
 use locklab_host::cpu_use::CpuUse;
-use locklab_preload_run::{Recorded, Recording};
+use locklab_preload_run::{Client, Recorded, Recording};
 use locklab_trace::{Event, Trace};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
         cpu_use: || None,
+        client: None,
     }
 }
 
@@ -445,4 +446,24 @@ fn a_static_program_that_a_shell_starts_is_named() {
         "{text}"
     );
     assert!(text.contains("'locklab record --system'"), "{text}");
+}
+
+#[test]
+fn a_client_is_the_program_s_and_one_that_is_not_there_is_said() {
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let with = |client| {
+        record(Recording {
+            client: Some(client),
+            ..recording(folder.path(), &[program.to_str().unwrap(), "two"])
+        })
+    };
+    let says = "the client did not run when the program ended";
+    let (_, text, _) = with(Client::Process(std::process::id()));
+    assert!(!text.contains(says), "{text}");
+    let (_, text, _) = with(Client::named("no-such-program"));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains(says), "{text}");
 }

@@ -33,6 +33,10 @@ pub struct RecordArgs {
     /// Record what runs in a control group, such as that of a container, like --pid
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["from_perf", "command"])]
     pub cgroup: Option<PathBuf>,
+    /// A client on this machine, such as a load generator, by its number or its name:
+    /// CPU time that it has counts as the program's, and not as others'
+    #[arg(long, value_name = "PID|NAME", conflicts_with_all = ["from_perf", "system", "kernel", "pid", "cgroup"])]
+    pub client: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required_unless_present_any = ["from_perf", "pid", "cgroup"], value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
@@ -41,6 +45,7 @@ pub struct RecordArgs {
 /// `locklab trace`.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The recording, or a table of perf lock contention or klockstat
+    /// The recording, a table of perf lock contention or klockstat, or a mutex or
+    /// block profile of Go
     pub file: PathBuf,
 }

@@ -1,0 +1,87 @@
+//! Programs that are drawn from seeds, really run and recorded: whatever threads wait for,
+//! each recording gets an answer, with the program under its own lock simulated.
+//!
+//! How near the simulated rate comes is measured on an idle machine (`drawn_programs` of
+//! `validation`), and never here.
+
+use locklab_advise::{Asked, Candidate};
+use locklab_preload_run::{Recording, Symbols};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Compiles the program; `None`, after saying so, without a compiler.
+fn program(folder: &Path) -> Option<PathBuf> {
+    let program = folder.join("drawn");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/drawn.c");
+    let compiled = Command::new("gcc")
+        .args(["-O1", "-g", "-pthread", "-o"])
+        .args([&program, &source])
+        .status();
+    let Ok(status) = compiled else {
+        println!("skipped: no gcc; install the package gcc");
+        return None;
+    };
+    assert!(status.success(), "the program compiles");
+    Some(program)
+}
+
+fn answer(file: &Path) -> Value {
+    let asked = Asked {
+        file,
+        other: None,
+        on: Vec::new(),
+        here: None,
+        threads: Vec::new(),
+        locks: vec![Candidate::named("futex-adaptive").unwrap()],
+        replay: false,
+        draws: 2,
+        seed: 1,
+        workers: 2,
+    };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let answer = asked
+        .read()
+        .and_then(|asking| asking.answer(&mut Symbols::default(), &interrupt, |_, _| {}))
+        .unwrap();
+    Value::Object(answer.document.data)
+}
+
+#[test]
+fn drawn_programs_are_simulated_and_never_deadlock() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path()) else {
+        return;
+    };
+    let mut simulated = 0;
+    for seed in 1..=8 {
+        let file = folder.path().join(format!("{seed}.trace"));
+        let recording = Recording {
+            file: file.clone(),
+            seconds: None,
+            megabytes: 16,
+            command: vec![
+                program.clone().into(),
+                seed.to_string().into(),
+                "300".into(),
+            ],
+            round_trip: || None,
+            cpu_use: || None,
+            client: None,
+        };
+        let (status, _) = recording.ready().unwrap().run(true).unwrap();
+        assert_eq!(status, 0, "seed {seed}");
+        let answer = answer(&file);
+        let Some(gate) = answer.get("gate") else {
+            continue;
+        };
+        assert!(gate["why"].is_null(), "seed {seed}: {gate}");
+        assert!(gate["ratio"].as_f64().unwrap() > 0.0, "seed {seed}: {gate}");
+        let failed = answer["points"][0]["failed"].as_array().unwrap();
+        assert!(failed.is_empty(), "seed {seed}: {failed:?}");
+        simulated += 1;
+    }
+    assert!(simulated >= 4, "{simulated} of 8 had something to gain");
+}
