@@ -52,7 +52,9 @@ fn program_with_locks_of_its_own() {
             }
         })
     });
-    threads.map(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
     *shared.write().unwrap() = 1;
     assert_eq!(*std_like.lock().unwrap() + *wrapped.lock(), 4 * TURNS);
 }
