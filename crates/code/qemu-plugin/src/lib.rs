@@ -13,6 +13,7 @@ mod hot;
 mod output;
 mod report;
 mod sampling;
+mod seen;
 mod session;
 mod sites;
 mod translate;

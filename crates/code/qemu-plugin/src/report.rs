@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::arguments::Arguments;
 use crate::output;
+use crate::seen::{ByMode, Seen};
 use crate::session::Measured;
-use crate::vcpu::{self, ByMode, Seen};
+use crate::vcpu;
 
 /// Says what was emulated, and by what.
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use locklab_frontend::Processor;
 
-use crate::vcpu::Seen;
+use crate::seen::Seen;
 
 /// The lengths of a sample, in instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

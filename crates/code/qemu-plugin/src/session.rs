@@ -15,8 +15,9 @@ use crate::api::Id;
 use crate::arguments::Arguments;
 use crate::report::{self, Target};
 use crate::sampling::Lengths;
+use crate::seen::{ByMode, Mode, Seen};
 use crate::translate::Translator;
-use crate::vcpu::{self, ByMode, Mode, Seen};
+use crate::vcpu;
 
 /// Holds the state of a whole run.
 pub(crate) struct Session {

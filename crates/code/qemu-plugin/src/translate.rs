@@ -14,9 +14,10 @@ use locklab_icache::{Block, CodeMap};
 use crate::api::{self, Id, Instruction, Tb, Translation};
 use crate::arguments::Arguments;
 use crate::hot::Hot;
+use crate::seen::Mode;
 use crate::session::{self, MarkerSite};
 use crate::sites::Known;
-use crate::vcpu::{self, Mode, Repeated};
+use crate::vcpu::{self, Repeated};
 use crate::x86;
 
 /// Pages in which QEMU maps guest memory.

@@ -7,7 +7,6 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
-use std::ops::{Add, Sub};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
@@ -16,47 +15,8 @@ use locklab_icache::{Block, Cache, Counts, Tally};
 
 use crate::api::{Id, OnExec};
 use crate::sampling::{Intervals, Phase, Sampler, Sums};
+use crate::seen::{ByMode, Mode, Seen};
 use crate::session;
-
-/// User or kernel code: which of a vCPU's tallies counts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    User = 0,
-    Kernel = 1,
-}
-
-/// Describes what was counted in one mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) counts: Counts,
-    /// Of the front end; all zero without one.
-    pub(crate) events: Events,
-}
-
-impl Add for Seen {
-    type Output = Seen;
-
-    fn add(self, other: Seen) -> Seen {
-        Seen {
-            counts: self.counts + other.counts,
-            events: self.events + other.events,
-        }
-    }
-}
-
-impl Sub for Seen {
-    type Output = Seen;
-
-    fn sub(self, other: Seen) -> Seen {
-        Seen {
-            counts: self.counts - other.counts,
-            events: self.events - other.events,
-        }
-    }
-}
-
-/// Names what was counted in both modes, indexed by [`Mode`].
-pub(crate) type ByMode = [Seen; 2];
 
 /// A vCPU. Never freed, so that callbacks may hold on to it.
 struct Vcpu {
