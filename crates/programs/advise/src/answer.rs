@@ -56,6 +56,7 @@ pub struct Asking {
     /// Says whether there is one of fewer threads.
     fewer: Option<Recording>,
     kind: Kind,
+    seed: u64,
     replay: bool,
     /// Says whether the machine that recorded is modelled by what this one measures.
     measured: bool,
@@ -64,8 +65,8 @@ pub struct Asking {
 }
 
 enum Kind {
-    /// No other lock is worth a try, in a sentence, with the share of waiting.
-    Nothing(String, f64),
+    /// No other lock is worth a try, in a sentence.
+    Nothing(String),
     /// It has to be simulated.
     Simulated(Box<(Program, Question)>),
 }
@@ -93,12 +94,13 @@ impl Asked<'_> {
                 (more, Some(fewer))
             }
         };
-        let (replay, measured) = (self.replay, self.here.is_none());
+        let (replay, measured, seed) = (self.replay, self.here.is_none(), self.seed);
         let as_recorded = self.on.is_empty() && self.threads.is_empty();
         let asking = |kind, recording| Asking {
             recording,
             fewer,
             kind,
+            seed,
             replay,
             measured,
             as_recorded,
@@ -116,7 +118,7 @@ impl Asked<'_> {
                         percent(100.0 * share)
                     ),
                 };
-                return Ok(asking(Kind::Nothing(words, share), recording));
+                return Ok(asking(Kind::Nothing(words), recording));
             }
             program => program.map_err(|fault| recording.failed(fault))?,
         };
@@ -128,7 +130,7 @@ impl Asked<'_> {
                  waking waiters.",
                 percent(100.0 * times.share())
             );
-            return Ok(asking(Kind::Nothing(words, times.share()), recording));
+            return Ok(asking(Kind::Nothing(words), recording));
         }
         let scaling = program.scaling_threads();
         if self.threads.iter().any(|&threads| threads != scaling) && !program.can_be_extrapolated()
@@ -175,7 +177,7 @@ impl Asking {
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.kind {
-            Kind::Nothing(..) => None,
+            Kind::Nothing(_) => None,
             Kind::Simulated(simulated) => Some(&simulated.1),
         }
     }
@@ -195,9 +197,10 @@ impl Asking {
         let recording = &self.recording;
         let (file, info) = (recording.path(), recording.info());
         let (program, mut question) = match self.kind {
-            Kind::Nothing(words, waiting) => {
+            Kind::Nothing(words) => {
+                let bound = recording.lock_use(names).bound(self.seed);
                 return Ok(Answer {
-                    document: nothing(&words, waiting, info),
+                    document: nothing(&words, &bound, info),
                     nothing: Some(words),
                 });
             }

@@ -6,7 +6,7 @@
 //! longer compute just as much.
 
 use crate::here::as_recorded;
-use crate::question::MOST_EVENTS;
+use crate::limits::MOST_EVENTS;
 use locklab_host::error::Error;
 use locklab_replay::{Growth, Limits, NoGrowth, Program, Recording};
 use locklab_sim::{Machine, Placement, Replay, SimError, Subject, replay};

@@ -4,7 +4,8 @@
 
 use crate::fewer::Predicted;
 use crate::here::Here;
-use crate::question::{MOST_EVENTS, Question};
+use crate::limits::MOST_EVENTS;
+use crate::question::Question;
 use locklab_replay::Program;
 use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 

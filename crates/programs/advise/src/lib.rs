@@ -17,6 +17,7 @@ mod gate;
 mod here;
 mod json;
 mod lead;
+mod limits;
 mod many;
 mod question;
 mod report;

@@ -28,13 +28,6 @@ pub struct Question {
     pub workers: usize,
 }
 
-/// The fewest draws that make a band.
-pub(crate) const LEAST_DRAWS: usize = 2;
-
-/// The most events of one simulation, so that an answer of some fifty takes seconds: one
-/// that comes to them is cut short, and what it says is as much less sure as its halves differ.
-pub(crate) const MOST_EVENTS: u64 = 4_000_000;
-
 /// Returns a machine of so many equal cores, for one of which nothing else is known.
 ///
 /// # Errors

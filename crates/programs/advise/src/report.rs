@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use crate::words::{Context, Summary, besides, not_seen, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
-use locklab_lock_use::LockUse;
+use locklab_lock_use::{Bound, LockUse};
 use locklab_replay::{Program, Site};
 use locklab_sim::Replayed;
 use locklab_trace::Info;
@@ -21,7 +21,7 @@ use serde_json::{Map, json};
 
 /// A report of which the answer is that no other lock is worth trying.
 #[must_use]
-pub(crate) fn nothing(words: &str, waiting: f64, info: &Info) -> Document {
+pub(crate) fn nothing(words: &str, bound: &Bound, info: &Info) -> Document {
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
         head: vec![
@@ -35,7 +35,8 @@ pub(crate) fn nothing(words: &str, waiting: f64, info: &Info) -> Document {
                 ("kind", json!("advice")),
                 ("provenance", json!({ "source": "hardware" })),
                 ("advice", json!(words)),
-                ("recorded", json!({ "waiting_share": waiting })),
+                ("bound", bound.json()),
+                ("recorded", json!({ "waiting_share": bound.share })),
             ]
             .map(|(key, value)| (key.to_owned(), value)),
         ),

@@ -1,7 +1,8 @@
 //! The simulations behind the advice.
 
 use crate::gate::Gate;
-use crate::question::{LEAST_DRAWS, MOST_EVENTS, Question};
+use crate::limits::{LEAST_DRAWS, MOST_EVENTS};
+use crate::question::Question;
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
 use locklab_sim::band::{draws, with_system};
