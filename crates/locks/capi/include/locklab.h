@@ -18,7 +18,7 @@
 
 /* The version of this header; locklab_version() is that of the library. */
 #define LOCKLAB_VERSION_MAJOR 0
-#define LOCKLAB_VERSION_MINOR 2
+#define LOCKLAB_VERSION_MINOR 3
 #define LOCKLAB_VERSION_PATCH 0
 #define LOCKLAB_VERSION_OF(major, minor, patch) \
   ((major) << 16 | (minor) << 8 | (patch))

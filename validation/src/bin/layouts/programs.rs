@@ -44,7 +44,7 @@ pub(crate) const PROGRAMS: [Program; 11] = [
         source: Source::Debian("tcc"),
         build: "[ -e config.h ] || ./configure > configure.log; \
                 gcc $FLAGS -DONE_SOURCE=1 -DTCC_TARGET_X86_64 -I. -o $OUT tcc.c -ldl -lm -lpthread",
-        arguments: "-nostdinc -c -o /dev/null {inputs}/functions.c",
+        arguments: "-nostdinc -c -o {inputs}/functions.o {inputs}/functions.c",
     },
     Program {
         name: "jq",
