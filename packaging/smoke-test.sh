@@ -1,9 +1,10 @@
 #!/bin/sh
-# Uses an installed Locklab: smoke-test.sh VERSION [--command-only].
-# Changes nothing but a scratch folder. --command-only is for the container, the
-# wheel and the crate, which have no man pages, completions or licence files.
+# Uses an installed Locklab: smoke-test.sh VERSION [--command-only | --static].
+# Changes nothing but a scratch folder. --command-only is for the container and the
+# crate, which have no man pages, completions or licence files; --static for the wheel,
+# whose command loads no lock in C either.
 set -eu
-version=${1:?usage: smoke-test.sh VERSION [--command-only]}
+version=${1:?usage: smoke-test.sh VERSION [--command-only | --static]}
 files=${2:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -45,9 +46,12 @@ check "the store" prints 'mcs' locklab results list
 check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
 check "the recorder" prints '^Locks of sh' \
     sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
-if command -v cc >/dev/null; then
-    check "a lock in C" prints 'exclusion .* holds$' \
-        sh -c 'locklab new-lock "$0" >&2 && locklab verify "$0" --executions 200' "$scratch/mine.c"
+verify_c='locklab new-lock "$0" >&2 && locklab verify "$0" --executions 200 2>&1'
+if [ "$files" = --static ]; then
+    check "a lock in C is refused" prints 'statically linked locklab cannot load a lock' \
+        sh -c "$verify_c || [ \$? = 1 ]" "$scratch/mine.c"
+elif command -v cc >/dev/null; then
+    check "a lock in C" prints 'exclusion .* holds$' sh -c "$verify_c" "$scratch/mine.c"
 fi
 check "bad arguments exit with 2" exits_with 2 locklab matrix mcs no-such-lock
 [ -z "$files" ] || exit 0

@@ -30,7 +30,7 @@ if $clean sh -c 'command -v cargo rustc'; then
     exit 1
 fi
 cd "$scratch"
-$clean sh "$source/smoke-test.sh" "$version" --command-only
+$clean sh "$source/smoke-test.sh" "$version" --static
 # It must go as a whole.
 "$scratch/venv/bin/pip" uninstall --quiet --yes locklab
 left=$(find "$scratch/venv" -name '*locklab*' -print)

@@ -129,9 +129,11 @@ pub(crate) fn park(threads: Vec<JoinHandle<()>>) {
         if thread.is_finished() {
             continue;
         }
+        // A number in the standard library, and a pointer in musl's headers.
+        let number = thread.as_pthread_t() as libc::pthread_t;
         // SAFETY: the handle is ours, so that the thread's number is its own
         // even if it has ended.
-        let failed = unsafe { libc::pthread_kill(thread.as_pthread_t(), signal as c_int) };
+        let failed = unsafe { libc::pthread_kill(number, signal as c_int) };
         sent += u32::from(failed == 0);
         // A handle that is dropped leaves its thread alone; one that ended
         // after the signal was sent never takes it.

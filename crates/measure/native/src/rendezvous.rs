@@ -73,7 +73,7 @@ impl Rendezvous {
 /// reason.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let limit = limit.map(|limit| libc::timespec {
-        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -4,7 +4,9 @@
 #[cfg(target_env = "gnu")]
 use super::peers::PthreadAdaptive;
 use super::peers::{ParkingLot, Pthread, Std};
-use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, PthreadWriters, StdRwLock};
+#[cfg(target_env = "gnu")]
+use super::peers_with_readers::PthreadWriters;
+use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, StdRwLock};
 use crate::lock_code::LockCode;
 use locklab_host::error::Error;
 use locklab_locks::catalogue::{self, Visitor};
@@ -166,6 +168,7 @@ peers! {
     StdRwLock,
     ParkingLotRwLock,
     PthreadReaders,
+    #[cfg(target_env = "gnu")]
     PthreadWriters,
 }
 

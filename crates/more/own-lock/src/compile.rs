@@ -7,6 +7,7 @@
 
 use crate::folders;
 use crate::inspect::{self, Facts};
+use crate::library::can_load;
 use crate::source::is_cpp;
 use locklab_host::error::Error;
 use sha2::{Digest, Sha256};
@@ -132,9 +133,10 @@ const REPORTED: [&str; 8] = [
 /// Compiles a lock for this machine's own CPUs.
 ///
 /// # Errors
-/// [`Error::Failed`] if there is no compiler, the disk is full, or the file
-/// does not compile.
+/// [`Error::Failed`] if there is no compiler, the disk is full, the file does not
+/// compile, or this command can load no library.
 pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
+    can_load()?;
     let folder = folder_with_headers()?;
     let at = |name: &str| folder.path().join(name);
     let compiler = Compiler::of(&unit.file, folder.path());

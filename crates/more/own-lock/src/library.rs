@@ -210,13 +210,7 @@ impl Library {
         let cannot = |e: &dyn std::fmt::Display| {
             Error::Failed(format!("cannot load {}: {e}", path.display()))
         };
-        if cfg!(target_feature = "crt-static") {
-            return Err(Error::Failed(
-                "a statically linked locklab cannot load a lock of your own; take the one of the \
-                 Debian package, or build it with 'cargo build --release'"
-                    .to_owned(),
-            ));
-        }
+        can_load()?;
         // SAFETY: made by this crate from the user's file, whose initialisers
         // are the compiler's own; that the user's code may do anything is why
         // this is done in a child.
@@ -333,4 +327,19 @@ impl Sites {
     pub(crate) fn line(&self, site: usize) -> Option<String> {
         self.lines.of_call(site.checked_sub(self.base)?)
     }
+}
+
+/// Says whether this command can load libraries at all.
+///
+/// # Errors
+/// [`Error::Failed`] if it is linked statically, as that of a wheel is.
+pub(crate) fn can_load() -> Result<(), Error> {
+    if cfg!(target_feature = "crt-static") {
+        return Err(Error::Failed(
+            "a statically linked locklab cannot load a lock of your own; take the one of the \
+             Debian package, or build it with 'cargo build --release'"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }

@@ -8,7 +8,8 @@
 
 use core::ffi::{c_int, c_void};
 
-#[link(name = "gcc_s")]
+// A static command has the standard library's own unwinder.
+#[cfg_attr(not(target_env = "musl"), link(name = "gcc_s"))]
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
