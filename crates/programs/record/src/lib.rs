@@ -1,8 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! Layout: [`Recorded`] wraps a raw lock; [`sync`] has the types of the standard library, and
-//! [`parking_lot`] those of that crate; `hooks` finds the recorder, which `locklab record`
-//! loads into the program. Nothing here records by itself, or changes how a lock waits.
+//! `parking_lot` (with the feature of that name) those of that crate; `hooks` finds the
+//! recorder, which `locklab record` loads into the program. Nothing here records by itself,
+//! or changes how a lock waits.
 
 mod hooks;
 mod raw;
