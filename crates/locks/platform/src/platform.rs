@@ -235,7 +235,7 @@ pub unsafe trait LockWord: AtomicInt<u32> {
 ///
 /// # Safety
 /// Locks rely on the platform, so:
-/// - [`Platform::cpu`] is below [`MAX_CPUS`](crate::qnode::MAX_CPUS), and returns the same
+/// - [`Platform::cpu`] is below [`MAX_CPUS`], and returns the same
 ///   number to one CPU from the beginning of an acquisition to the end of its
 ///   release, and to no other CPU meanwhile;
 /// - [`Platform::queue_nodes`] returns for each number below that bound the
@@ -282,7 +282,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Returns the number of this CPU, below [`MAX_CPUS`](crate::qnode::MAX_CPUS). While an
+    /// Returns the number of this CPU, below [`MAX_CPUS`]. While an
     /// acquisition waits or holds, no other CPU returns the same number.
     fn cpu() -> usize;
 
