@@ -11,9 +11,9 @@ const HELD: u8 = 1;
 /// A waiter sleeps in the queue.
 const PARKED: u8 = 2;
 
-/// What a sleeper is told: it has the lock.
+/// Tells a sleeper that it has the lock.
 const GIVEN: u32 = 1;
-/// What it is told otherwise: it tries again.
+/// Tells a sleeper to try again.
 const TRY_AGAIN: u32 = 0;
 
 /// Which mutex a [`LotMutex`] is.

@@ -188,7 +188,7 @@ pub(crate) fn sleep<P: Platform>(
 }
 
 /// Wakes those who sleep for `address` and whom `choose` chooses by what they want.
-/// `tell` is called once, while the queue is locked, and returns what they are told.
+/// `tell` is called once, while the queue is locked, and returns the answer they get.
 #[cold]
 #[inline(never)]
 pub(crate) fn wake<P: Platform>(
@@ -212,7 +212,7 @@ pub(crate) fn wake<P: Platform>(
         fair: woken && locked.is_fair(),
     });
     drop(locked);
-    // SAFETY: who was taken out stays in place until it is told that it does not sleep.
+    // SAFETY: a sleeper that was taken out stays in place until `asleep` is cleared.
     while let Some(sleeper) = unsafe { at.as_ref() } {
         at = sleeper.next.load(Ordering::Relaxed);
         sleeper.told.store(told, Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub fn checked(machine: &Machine, seed: u64) -> Result<Document, Error> {
     let mut rows = Vec::new();
     let mut sources: Vec<&str> = Vec::new();
     let mut chosen: Vec<&str> = Vec::new();
-    // A share of one is told by its second digit.
+    // Shares lie between 0 and 1, so two digits are shown.
     let of = |figure: &Checked, value: f64| match figure.is_share {
         true => format!("{value:.2}"),
         false => format!("{value:.1}"),

@@ -1,4 +1,4 @@
-//! Holds what a report for people and one for machines read of the judged samples alike:
+//! Holds the parts of judged samples that reports for people and for machines share:
 //! the source of the figures, a row, the mean. It decides nothing, and words only
 //! what both have.
 

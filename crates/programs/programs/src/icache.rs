@@ -43,7 +43,7 @@ pub struct Model {
 #[derive(Clone, Debug)]
 struct Front {
     processor: Processor,
-    /// Says how the plugin is told: its name, or its file.
+    /// Holds the argument for the plugin: the processor's name, or its file.
     argument: String,
 }
 

@@ -113,7 +113,7 @@ mod loaded {
 
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 impl Lock {
-    /// Acquires.
+    /// Acquires the lock by `waits`; without the feature nothing is recorded.
     #[inline(always)]
     pub(crate) fn acquire(
         self,
@@ -124,13 +124,13 @@ impl Lock {
         waits()
     }
 
-    /// Tries to acquire.
+    /// Tries to acquire the lock by `once`.
     #[inline(always)]
     pub(crate) fn attempt(self, _: bool, once: impl FnOnce() -> bool) -> bool {
         once()
     }
 
-    /// Releases.
+    /// Releases the lock by `release`.
     #[inline(always)]
     pub(crate) fn release(self, release: impl FnOnce()) {
         release();

@@ -24,7 +24,7 @@ pub struct Options {
     pub mutant_executions: u64,
     /// Random schedules of each lock.
     pub schedules: usize,
-    /// Seeds them.
+    /// Holds the seed of the random schedules.
     pub seed: u64,
     /// The longest time for one property. What a run finds should not depend
     /// on the machine, so by default there is none.

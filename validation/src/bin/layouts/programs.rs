@@ -24,7 +24,7 @@ pub(crate) enum Source {
     Crate(&'static str, &'static str),
 }
 
-/// All programs.
+/// Lists the programs that are built in two layouts and measured.
 pub(crate) const PROGRAMS: [Program; 11] = [
     Program {
         name: "lua",

@@ -79,7 +79,7 @@ struct RegionOfCells {
 struct Placements {
     /// p of the test of interaction; null where only one was seen.
     p: Option<f64>,
-    /// Says whether cells are told apart by placement.
+    /// Says whether each placement has cells of its own.
     split: bool,
 }
 
