@@ -5,6 +5,10 @@ use std::ffi::c_void;
 
 /// What a thread does with the lock at an address.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(all(feature = "record", target_os = "linux")),
+    expect(dead_code, reason = "nobody records the address")
+)]
 pub(crate) struct Lock(*const c_void);
 
 impl Lock {
