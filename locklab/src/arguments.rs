@@ -38,7 +38,7 @@ pub struct StoreArgs {
     pub store: Option<PathBuf>,
 }
 
-/// How locks of the user's own are compiled.
+/// Says how locks of the user's own are compiled.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "Locks of your own")]
 #[serde(default)]

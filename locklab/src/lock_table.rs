@@ -149,7 +149,7 @@ pub(crate) fn row(subject: &Subject) -> Value {
     row
 }
 
-/// The worlds, each with its letter, its name and whether the lock works there.
+/// Returns the worlds, each with its letter, its name and whether the lock works there.
 fn works_in(subject: &Subject) -> impl Iterator<Item = (char, &'static str, bool)> {
     let works = subject.works_in(can_be_simulated);
     let worlds = subject::WORLDS.iter().zip(works);
@@ -193,7 +193,7 @@ fn fairness(fairness: Fairness) -> &'static str {
     }
 }
 
-/// The meaning of the columns.
+/// Returns the meaning of the columns.
 fn legend() -> String {
     let explained = COLUMNS.iter().filter(|column| !column.meaning.is_empty());
     let lines: Vec<String> = explained
@@ -214,7 +214,7 @@ fn mark(yes: bool) -> String {
     if yes { "x" } else { "." }.to_owned()
 }
 
-/// A table of these locks, then a paragraph on each.
+/// Returns a table of these locks, then a paragraph on each.
 pub(crate) fn table(asked: &[Subject]) -> String {
     let columns = COLUMNS.iter().map(|column| {
         let is_number = asked.iter().all(|lock| (column.value)(lock).is_number());
@@ -248,7 +248,7 @@ pub(crate) fn table(asked: &[Subject]) -> String {
     format!("{table}\n{}", page.finish())
 }
 
-/// The row of a lock.
+/// Returns the row of a lock.
 fn cells(subject: &Subject) -> Vec<String> {
     let cell = |column: &Shown| match (column.cell, (column.value)(subject)) {
         (Some(cell), _) => cell(subject),
@@ -258,7 +258,7 @@ fn cells(subject: &Subject) -> Vec<String> {
     COLUMNS.iter().map(cell).collect()
 }
 
-/// A name that fits its column: of a long path the end.
+/// Returns a name that fits its column: of a long path the end.
 fn shortened(name: &str) -> String {
     match name.chars().count() {
         length if length > NAME_WIDTH => {

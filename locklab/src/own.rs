@@ -50,7 +50,7 @@ pub(crate) fn refuse_for_ours(option: &str, given_for_ours: bool) -> Result<(), 
     Ok(())
 }
 
-/// The lock of the user's own that `name` denotes, compiled with the arguments
+/// Returns the lock of the user's own that `name` denotes, compiled with the arguments
 /// of `--cflags` and these flags; `None` if it is a name of the catalogue.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub(crate) fn named(
     OwnLock::named(name, &flags)
 }
 
-/// The lock that `name` denotes, as a subject of measurements.
+/// Returns the lock that `name` denotes, as a subject of measurements.
 ///
 /// # Errors
 /// The same errors as [`register`], and if there is no such lock.
@@ -85,7 +85,7 @@ pub(crate) fn subject(name: &str, args: &OwnLockArgs) -> Result<subject::Subject
 /// what their source says.
 pub(crate) type Assumptions = BTreeMap<String, &'static str>;
 
-/// The locks that a command line names for the checker (none: all of ours), and
+/// Returns the locks that a command line names for the checker (none: all of ours), and
 /// the assumptions about some of them.
 ///
 /// # Errors
@@ -139,7 +139,7 @@ pub(crate) fn candidates(
     Ok((candidates, assumptions))
 }
 
-/// `locklab new-lock FILE`: writes the template.
+/// Runs `locklab new-lock FILE`: writes the template.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file exists already or is no C or C++ file by its

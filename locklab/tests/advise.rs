@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const LOCK: u64 = 0x5500_0000_1000;
 
-/// The file of a recording of these threads, on a machine of four CPUs.
+/// Returns the file of a recording of these threads, on a machine of four CPUs.
 fn write(folder: &Path, threads: &[Vec<(u64, Event<'static>)>]) -> PathBuf {
     let blocks = 512;
     let header = Header::new(1.0, 0, blocks, "a machine, 4 CPUs", "./server --hot");
@@ -45,14 +45,14 @@ fn write(folder: &Path, threads: &[Vec<(u64, Event<'static>)>]) -> PathBuf {
     file
 }
 
-/// Four threads that take one lock in order of arrival: they compute for about
+/// Returns four threads that take one lock in order of arrival: they compute for about
 /// `outside`, hold for `inside`, and a thread that has to wait has the lock
 /// `handoff` after the other gave it up.
 fn hot(outside: u64, inside: u64, handoff: u64) -> Vec<Vec<(u64, Event<'static>)>> {
     hot_of(4, [outside, inside, handoff])
 }
 
-/// The same of so many threads.
+/// Returns the same of so many threads.
 fn hot_of(threads: usize, [outside, inside, handoff]: [u64; 3]) -> Vec<Vec<(u64, Event<'static>)>> {
     let stack = Event::Stack {
         number: 1,

@@ -19,7 +19,7 @@ use locklab_verify::record::Record;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Tag, TagEnd, TextMergeStream};
 use std::path::{Path, PathBuf};
 
-/// Where the book leaves something out.
+/// The mark where the book leaves something out.
 const LEFT_OUT: &str = "[...]";
 
 fn root() -> &'static Path {
@@ -53,7 +53,7 @@ struct Typed {
     shown: String,
 }
 
-/// Every `$ locklab` of the book.
+/// Returns every `$ locklab` of the book.
 fn typed() -> Vec<Typed> {
     let mut found = Vec::new();
     for (page, text) in pages() {
@@ -87,7 +87,7 @@ fn typed() -> Vec<Typed> {
     found
 }
 
-/// A reader who has only cloned the project types more.
+/// Returns what a reader types who has only cloned the project: that is more.
 fn after_clone(words: Vec<String>) -> Vec<String> {
     match words.strip_prefix(&["cargo", "run", "--release", "--"].map(String::from)) {
         Some(rest) => [&["locklab".to_owned()], rest].concat(),
@@ -95,7 +95,7 @@ fn after_clone(words: Vec<String>) -> Vec<String> {
     }
 }
 
-/// Whether its output is the same wherever it runs, and soon there.
+/// Returns whether its output is the same wherever it runs, and soon there.
 fn is_repeatable(cli: &Cli, words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|w| w == word);
     match &cli.command {
@@ -113,7 +113,7 @@ fn is_repeatable(cli: &Cli, words: &[String]) -> bool {
     }
 }
 
-/// Whether all experiments that `reproduce` names are simulated, and not all
+/// Returns whether all experiments that `reproduce` names are simulated, and not all
 /// that there are.
 fn is_simulated(words: &[String]) -> bool {
     let known = |name: &String| EXPERIMENTS.iter().any(|(known, ..)| known == name);
@@ -197,7 +197,7 @@ fn has_compiler() -> bool {
     compiler.is_ok_and(|output| output.status.success())
 }
 
-/// The lines of an output that differ from these in figures and signs only.
+/// Returns the lines of an output that differ from these in figures and signs only.
 fn of_today(piece: &str, printed: &str) -> Option<String> {
     let words = |line: &str| -> String {
         let is_word = |c: &char| c.is_alphabetic() && *c != 'm';
@@ -223,7 +223,7 @@ fn put(page: &str, old: &str, new: &str) {
     std::fs::write(path, text.replacen(old, new, 1)).unwrap();
 }
 
-/// The two programs of the book's footprint, from the files that it shows.
+/// Returns the two programs of the book's footprint, from the files that it shows.
 fn compile_what_the_book_compares(folder: &Path) -> bool {
     let text = std::fs::read_to_string(root().join("docs/footprint.md")).unwrap();
     let mut is_c = false;
@@ -377,7 +377,7 @@ fn tables_have_the_figures_of_their_evidence() {
     assert!(checked > 8, "{checked} figures checked");
 }
 
-/// The anchors that mdBook and GitHub give to the headings of a page.
+/// Returns the anchors that mdBook and GitHub give to the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut heading = None;

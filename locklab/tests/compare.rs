@@ -30,7 +30,7 @@ impl Bench {
         command
     }
 
-    /// Exit code, standard output, standard error.
+    /// Runs the command; returns exit code, standard output, standard error.
     pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = self.command(arguments).output().unwrap();
         (
@@ -40,7 +40,7 @@ impl Bench {
         )
     }
 
-    /// What the store gives back.
+    /// Returns what the store gives back.
     fn export(&self, format: &str) -> String {
         let output = Command::cargo_bin("locklab")
             .unwrap()

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 
-/// Whether programs can be run under the model here.
+/// Returns whether programs can be run under the model here.
 pub(crate) fn ready() -> bool {
     let there = locklab_host::process::find("qemu-x86_64", &[]).is_some()
         && locklab_programs::icache::Model::new(None, None, None, false).is_ok();

@@ -16,7 +16,7 @@ impl Files {
         Self(folder)
     }
 
-    /// Exit code, standard output, standard error.
+    /// Runs the command; returns exit code, standard output, standard error.
     fn judge(&self, options: &[&str]) -> (i32, String, String) {
         let mut command = Command::cargo_bin("locklab").unwrap();
         command.args(["judge", "base", "head"]).args(options);
@@ -35,13 +35,13 @@ impl Files {
     }
 }
 
-/// Twenty values around `centre` that differ by ± 1 %, in an order without memory.
+/// Returns twenty values around `centre` that differ by ± 1 %, in an order without memory.
 fn values(centre: f64) -> Vec<f64> {
     let at = |i: usize| (i * 7 % 20) as f64 / 20.0 - 0.5;
     (0..20).map(|i| centre * (1.0 + 0.02 * at(i))).collect()
 }
 
-/// A table of names and values: the last may be of one row.
+/// Returns a table of names and values: the last may be of one row.
 fn csv(rows: &[(&str, Vec<f64>)]) -> String {
     let mut text = "name,value\n".to_owned();
     for (name, values) in rows {

@@ -57,7 +57,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// None where a program that builds kernels is missing.
+    /// Returns none where a program that builds kernels is missing.
     fn new() -> Option<Self> {
         for (program, argument) in [
             ("make", "--version"),
@@ -122,7 +122,7 @@ impl Lab {
         command
     }
 
-    /// A command of the lab with the script in the place of QEMU.
+    /// Returns a command of the lab with the script in the place of QEMU.
     fn boots(&self, command: &str, experiment: &str) -> Command {
         let mut command = self.kernel(&[command, "--tcg", "--workload", "fstat"], experiment);
         self.with_script(&mut command);
@@ -145,7 +145,7 @@ impl Lab {
         command.env("PATH", path).env("LOCKLAB_QEMU_PLUGIN", plugin);
     }
 
-    /// `locklab sweep x.toml` with these words; the cache is below the home.
+    /// Runs `locklab sweep x.toml` with these words; the cache is below the home.
     fn sweep(&self, words: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command
@@ -158,13 +158,13 @@ impl Lab {
         command.output().unwrap()
     }
 
-    /// How often the script was started as QEMU.
+    /// Returns how often the script was started as QEMU.
     fn booted(&self) -> usize {
         let boots = std::fs::read_to_string(self.path("programs/boots"));
         boots.unwrap_or_default().lines().count()
     }
 
-    /// `kernel bisect`: exit code and output.
+    /// Runs `kernel bisect`; returns exit code and output.
     fn bisect(&self, experiment: &str) -> (Option<i32>, String) {
         let output = self.boots("bisect", experiment).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
@@ -185,7 +185,7 @@ impl Lab {
         assert!(said.contains(needle), "{said}");
     }
 
-    /// The objects of the first build, when it is the only one.
+    /// Returns the objects of the first build, when it is the only one.
     fn objects(&self) -> Option<PathBuf> {
         let builds = std::fs::read_dir(self.path("cache/builds")).ok()?;
         let build = builds.flatten().next()?.path();
@@ -344,7 +344,7 @@ fn a_comparison_goes_on_after_the_pairs_that_are_there() {
     again(false, 8);
 }
 
-/// Figures of all samples of a store, without the times.
+/// Returns the figures of all samples of a store, without the times.
 fn figures(store: &Path) -> Vec<String> {
     let store = locklab_lab::store::Store::read(store).unwrap();
     let samples = store.samples(None).unwrap().0;

@@ -32,7 +32,7 @@ impl Lab {
         command
     }
 
-    /// A matrix of a fraction of a second.
+    /// Returns a matrix of a fraction of a second.
     fn matrix(&self, arguments: &str) -> Command {
         self.command(&format!("matrix {arguments} --time 1 --pairs 2"))
     }

@@ -14,7 +14,7 @@ fn locklab(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A store of the test's own, for the command that has one.
+/// Returns a store of the test's own, for the command that has one.
 fn store(arguments: &[&str]) -> Vec<&'static str> {
     match arguments.first() {
         Some(&("matrix" | "rank")) => vec!["--store", "store.sqlite"],

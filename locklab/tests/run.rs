@@ -12,7 +12,7 @@ fn locklab() -> Command {
     command
 }
 
-/// A program whose `hot` takes a lock 20000 times in two threads.
+/// Returns a program whose `hot` takes a lock 20000 times in two threads.
 fn program(folder: &Path) -> Option<PathBuf> {
     let source = folder.join("program.c");
     std::fs::write(

@@ -18,7 +18,7 @@ fn locklab(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// The comparison of a file that would run.
+/// Returns the comparison of a file that would run.
 fn dry_run(folder: &Path, text: &str, options: &str) -> Value {
     std::fs::write(folder.join("x.toml"), text).unwrap();
     let output = locklab(
@@ -31,7 +31,7 @@ fn dry_run(folder: &Path, text: &str, options: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Its design.
+/// Returns its design.
 fn design(folder: &Path, text: &str, options: &str) -> Value {
     dry_run(folder, text, options)["design"].take()
 }

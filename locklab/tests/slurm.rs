@@ -23,12 +23,12 @@ struct Setup {
 }
 
 impl Setup {
-    /// None, with one line that says why, where there is no Slurm.
+    /// Returns none, with one line that says why, where there is no Slurm.
     fn new(file: &str) -> Option<Self> {
         Self::with_hidden(file, None)
     }
 
-    /// The node does not see what is in the folder `hidden`.
+    /// Makes a cluster whose node does not see what is in the folder `hidden`.
     fn with_hidden(file: &str, hidden: Option<&str>) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("s.toml"), file).unwrap();
@@ -45,7 +45,7 @@ impl Setup {
         self.folder.path().join(name)
     }
 
-    /// `locklab sweep s.toml` with these words.
+    /// Runs `locklab sweep s.toml` with these words.
     fn sweep(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command
@@ -77,7 +77,7 @@ fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// All of a store except times: the experiments, and every row of the samples
+/// Returns all of a store except times: the experiments, and every row of the samples
 /// as text.
 fn contents(store: &Path) -> Vec<String> {
     let store = Store::read(store).unwrap();

@@ -11,7 +11,7 @@ fn locklab(arguments: &[&str]) -> Command {
     command
 }
 
-/// With a limit of the process, as `ulimit` sets it.
+/// Runs the command with a limit of the process, as `ulimit` sets it.
 fn limited(
     arguments: &[&str],
     limit: libc::__rlimit_resource_t,
@@ -309,7 +309,7 @@ fn numbers_that_are_none_are_refused_in_plain_words() {
     }
 }
 
-/// The names of the subcommands in a help text.
+/// Returns the names of the subcommands in a help text.
 fn subcommands(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     commands
@@ -352,7 +352,7 @@ fn help_fits_the_terminal() {
     assert!(seen > 30, "{seen} commands only");
 }
 
-/// The options under a heading of a help text.
+/// Returns the options under a heading of a help text.
 fn options_under(help: &str, heading: &str) -> Vec<String> {
     let below = help.lines().skip_while(|line| *line != heading).skip(1);
     let section = below.take_while(|line| line.is_empty() || line.starts_with(' '));

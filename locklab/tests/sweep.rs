@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Every row of a store's samples, to the letter.
+/// Returns every row of a store's samples, to the letter.
 fn rows(store: &Path) -> Vec<String> {
     let mut rows = Vec::new();
     let store = Store::read(store).unwrap();
@@ -73,7 +73,7 @@ fn rows(store: &Path) -> Vec<String> {
     rows
 }
 
-/// Without the line of which the figure differs from run to run.
+/// Returns a text without the line of which the figure differs from run to run.
 fn without_time(text: &str) -> String {
     let is_timed = |line: &&str| !line.contains("about") && !line.contains("cores were busy");
     text.lines()

@@ -216,7 +216,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
     done(outcome.report())
 }
 
-/// Not a test itself, but tests load it into QEMU.
+/// Builds the plugin. It is not a test itself, but tests load it into QEMU.
 fn build_plugin() -> bool {
     cargo(&["build", "--release", "--package", "locklab-qemu-plugin"])
 }
@@ -241,7 +241,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The Rust sources below a folder, as one text each.
+    /// Returns the Rust sources below a folder, as one text each.
     fn sources(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder of sources");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -264,14 +264,14 @@ mod tests {
         opening.any(|language| ["", "rust", "no_run", "should_panic"].contains(&language))
     }
 
-    /// The workspace.
+    /// Returns the workspace.
     fn root() -> &'static Path {
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
             .expect("a root")
     }
 
-    /// The folders of all crates in `crates`, each `crates/FOLDER/NAME`.
+    /// Returns the folders of all crates in `crates`, each `crates/FOLDER/NAME`.
     fn crates() -> Vec<String> {
         let below = |folder: &str| -> Vec<String> {
             let entries = fs::read_dir(root().join(folder)).expect("a folder");

@@ -37,7 +37,7 @@ impl fmt::Display for Skip {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) passed: usize,
-    /// Also each program that ended before its tests.
+    /// Counts also each program that ended before its tests.
     pub(crate) failed: usize,
     pub(crate) skipped: Vec<Skip>,
 }
@@ -97,7 +97,7 @@ impl Outcome {
         outcome
     }
 
-    /// Something that is tested as a whole.
+    /// Returns the outcome of something that is tested as a whole.
     pub(crate) fn whole(well: bool) -> Self {
         Self {
             passed: usize::from(well),
@@ -145,7 +145,7 @@ impl Outcome {
     }
 }
 
-/// The lines of the list of what a CI machine may skip.
+/// Returns the lines of the list of what a CI machine may skip.
 pub(crate) fn allowed() -> impl Iterator<Item = &'static str> {
     let lines = ALLOWED.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -156,13 +156,13 @@ fn is_allowed(skip: &str) -> bool {
     allowed().any(|start| skip.starts_with(start))
 }
 
-/// The tests of a program in that list, which must exist.
+/// Returns the tests of a program in that list, which must exist.
 pub(crate) fn allowed_of(program: &str) -> impl Iterator<Item = &'static str> {
     let start = format!("{program}: ");
     allowed().filter_map(move |line| line.strip_prefix(&start)?.split(": ").next())
 }
 
-/// The number before a word of the harness's summary.
+/// Returns the number before a word of the harness's summary.
 fn count(summary: &str, word: &str) -> usize {
     let before = summary.split(word).next().unwrap_or("");
     let number = before.rsplit(' ').next().unwrap_or("");

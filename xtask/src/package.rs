@@ -27,7 +27,7 @@ pub(crate) fn dist() -> bool {
     made && static_command() && wheel()
 }
 
-/// The wheel for `pip install`, of the static command.
+/// Returns the wheel for `pip install`, of the static command.
 fn wheel() -> bool {
     let command = format!("{DIST}/locklab-static");
     if !Path::new(&command).is_file() {
@@ -39,14 +39,14 @@ fn wheel() -> bool {
     cargo(&[&make[..], &[&command]].concat())
 }
 
-/// Man pages and shell completions, by a crate that has the command's own
+/// Makes man pages and shell completions, by a crate that has the command's own
 /// definition.
 fn man_pages() -> bool {
     let package = "--package=locklab-packaging";
     cargo(&["run", "--release", package, "--", DIST])
 }
 
-/// The Debian package.
+/// Returns the Debian package.
 fn debian() -> bool {
     let Some(cargo_deb) = tool("cargo-deb", CARGO_DEB, &[]) else {
         return false;
@@ -54,7 +54,7 @@ fn debian() -> bool {
     run(Command::new(cargo_deb).args(["deb", "--no-build", "-p", "locklab", "-o", DIST]))
 }
 
-/// A program of others: the installed one, or one that is built for this
+/// Returns a program of others: the installed one, or one that is built for this
 /// project.
 pub(crate) fn tool(name: &str, version: &str, features: &[&str]) -> Option<String> {
     let installed = Command::new(name).arg("--version").output();
@@ -107,7 +107,7 @@ fn pages(mdbook: &str, root: &str, folder: &Path) -> bool {
     }
 }
 
-/// The command without shared libraries. It measures and simulates locks,
+/// Returns the command without shared libraries. It measures and simulates locks,
 /// verifies, compares ELF files and programs; it cannot load a lock of the
 /// user's own, which takes a dynamic loader.
 fn static_command() -> bool {

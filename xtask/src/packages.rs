@@ -53,11 +53,11 @@ pub(crate) const PACKAGES: &[Package] = &[
     ),
 ];
 
-/// And what only builds kernels faster.
+/// The packages that only build kernels faster.
 pub(crate) const KERNEL_PACKAGES: &[Package] =
     &[("ccache", "the kernel lab: the second kernel builds faster")];
 
-/// And those that sweeps on a cluster are tested with.
+/// The packages that sweeps on a cluster are tested with.
 pub(crate) const SLURM_PACKAGES: &[Package] = &[
     ("munge", "sweeps: who may speak to the cluster"),
     ("slurmctld", "sweeps: the cluster's controller"),
@@ -65,7 +65,7 @@ pub(crate) const SLURM_PACKAGES: &[Package] = &[
     ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
 ];
 
-/// And those that the stand-in for a test machine is made of.
+/// The packages that the stand-in for a test machine is made of.
 pub(crate) const TEST_MACHINE_PACKAGES: &[Package] = &[
     ("gcc", "the program of a test machine"),
     ("libc6-dev", "the program of a test machine"),
@@ -79,7 +79,7 @@ pub(crate) const TEST_MACHINE_PACKAGES: &[Package] = &[
     ("xz-utils", "modules of recent kernels"),
 ];
 
-/// And those that packages are made and tried with.
+/// The packages that packages are made and tried with.
 pub(crate) const DIST_PACKAGES: &[Package] = &[
     ("gcc", "the bundled SQLite"),
     ("musl-tools", "the static binary"),
@@ -158,7 +158,7 @@ fn apt(arguments: &[&str]) -> bool {
         .stdout(Stdio::null()))
 }
 
-/// The last package whose name is this and then a version.
+/// Returns the last package whose name is this and then a version.
 fn newest_version(start: &str) -> Option<String> {
     let names = Command::new("apt-cache")
         .args(["pkgnames", start])

@@ -19,7 +19,7 @@ pub(crate) fn done(well: bool) -> ExitCode {
     }
 }
 
-/// The command and the plugin that it loads into QEMU.
+/// Returns the command and the plugin that it loads into QEMU.
 pub(crate) fn build_command() -> bool {
     cargo(&[
         "build",

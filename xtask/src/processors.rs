@@ -13,7 +13,7 @@ use std::process::Command;
 /// A processor, and the Debian packages that its programs need.
 struct Processor {
     target: &'static str,
-    /// Of the compiler, its C library, and QEMU's `qemu-NAME`.
+    /// The name of the compiler, of its C library, and of QEMU's `qemu-NAME`.
     gcc: &'static str,
     libc: &'static str,
     qemu: &'static str,
@@ -109,7 +109,7 @@ impl Library {
         }
     }
 
-    /// The locks as they are, and, on AArch64, with waits that sleep.
+    /// Returns the locks as they are, and, on AArch64, with waits that sleep.
     fn test(&self, processor: &Processor) -> Outcome {
         let waits: &[&[&str]] = match processor.target.starts_with("aarch64") {
             true => &[&[], &["--features", "wfe"]],
@@ -186,7 +186,7 @@ fn add_target(target: &str) -> bool {
     output.is_ok_and(|output| output.status.success()) && has_target(target)
 }
 
-/// Debian's newer compiler, for this machine, and its source.
+/// Unpacks Debian's newer compiler, for this machine, and its source.
 fn unpack(folder: &Path) -> bool {
     const SCRIPT: &str = r#"
         set -e

@@ -94,7 +94,7 @@ fn build() -> Option<Vec<Program>> {
     output.status.success().then_some(programs)
 }
 
-/// The program of tests that a message of cargo names.
+/// Returns the program of tests that a message of cargo names.
 fn program(message: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(message).ok()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {

@@ -142,7 +142,7 @@ exit "${CODE:-0}""#,
     }
 }
 
-/// The steps of the action, with these inputs, in a repository.
+/// Returns the steps of the action, with these inputs, in a repository.
 fn steps(place: &Place, given: &[(&str, &str)], code: &str) -> Vec<(String, Output)> {
     let (mut inputs, steps) = action();
     for (name, value) in given {

@@ -87,7 +87,7 @@ impl Modules {
         paths.iter().map(of).collect()
     }
 
-    /// The module in which a path of the module `from` ends, if it is one of
+    /// Returns the module in which a path of the module `from` ends, if it is one of
     /// this crate; `names` is how many imported names are followed for it.
     fn resolve(
         &self,
@@ -157,7 +157,7 @@ fn parent(name: &str) -> Option<String> {
     )
 }
 
-/// Whether an item is only for tests or documentation.
+/// Returns whether an item is only for tests or documentation.
 fn is_conditional(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else {
@@ -313,7 +313,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// The modules that are in a circle, each with one of its circles.
+/// Returns the modules that are in a circle, each with one of its circles.
 fn circles(imports: &Imports) -> BTreeMap<String, String> {
     imports
         .keys()
@@ -321,7 +321,7 @@ fn circles(imports: &Imports) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A shortest way from a module back to itself: `a -> b -> a`.
+/// Returns a shortest way from a module back to itself: `a -> b -> a`.
 fn circle(imports: &Imports, module: &str) -> Option<String> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut next = std::collections::VecDeque::from([module]);

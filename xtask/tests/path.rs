@@ -7,7 +7,7 @@ use std::path::Path;
 /// Each path, with the most files that it may have.
 const PATHS: [(&str, usize); 2] = [("The path of a matrix", 30), ("The path of an advice", 25)];
 
-/// The files of a list, in order.
+/// Returns the files of a list, in order.
 fn files<'a>(text: &'a str, path: &str) -> Vec<&'a str> {
     let section = text.split("\n## ").find(|s| s.starts_with(path));
     let lines = section.expect("CONTRIBUTING.md has the section").lines();
@@ -17,7 +17,7 @@ fn files<'a>(text: &'a str, path: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The name by which other files know this one: its module, or its crate.
+/// Returns the name by which other files know this one: its module, or its crate.
 fn name(file: &str) -> String {
     let path = Path::new(file);
     let stem = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -27,13 +27,13 @@ fn name(file: &str) -> String {
     }
 }
 
-/// Whether a text has this word.
+/// Returns whether a text has this word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.split(|c| !is_part(c)).any(|found| found == word)
 }
 
-/// What is wrong with a list, if something is; `read` gives the text of a file.
+/// Returns what is wrong with a list, if something is; `read` gives the text of a file.
 fn fault(files: &[&str], most: usize, read: impl Fn(&str) -> Option<String>) -> Option<String> {
     if files.is_empty() || files.len() > most {
         return Some(format!("{} files are not 1 to {most}", files.len()));

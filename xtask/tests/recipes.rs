@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a recipe calls something that its reader names.
+/// The words in a recipe for something that its reader names.
 const NAMED_BY_THE_READER: [&str; 3] = ["NAME", "LOCK", "FILE"];
 
 /// Endings of the files of this repository.
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Every file of the repository that a person writes, from its root.
+/// Returns every file of the repository that a person writes, from its root.
 fn files() -> Vec<String> {
     let output = std::process::Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -43,7 +43,7 @@ fn walk(folder: &Path, files: &mut Vec<String>) {
     }
 }
 
-/// The recipes, with their text.
+/// Returns the recipes, with their text.
 fn recipes() -> Vec<(String, String)> {
     let pages = std::fs::read_dir(root().join("docs")).unwrap();
     let paths: Vec<PathBuf> = pages.map(|page| page.unwrap().path()).collect();
@@ -55,7 +55,7 @@ fn recipes() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The text between backticks of one line.
+/// Returns the text between backticks of one line.
 fn code(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
@@ -74,7 +74,7 @@ fn is_path(word: &str) -> bool {
                 .any(|folder| word.starts_with(folder)))
 }
 
-/// The files that a path of a recipe may mean: it may be the end of one.
+/// Returns the files that a path of a recipe may mean: it may be the end of one.
 fn meant<'a>(word: &str, files: &'a [String]) -> Vec<&'a String> {
     let end = format!("/{word}");
     let folder = format!("{}/", word.trim_end_matches('/'));

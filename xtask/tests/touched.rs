@@ -17,14 +17,14 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Code and its data: no prose, which may name anything, and nothing that a test
-/// writes.
+/// Tells whether a file is code or its data: not prose, which may name anything, and
+/// nothing that a test writes.
 fn is_source(path: &str) -> bool {
     let ends = [".rs", ".tsv", ".txt", ".h", ".c"];
     ends.iter().any(|end| path.ends_with(end)) && !path.contains("/golden/")
 }
 
-/// The source files below a folder, from the root.
+/// Finds the source files below a folder, from the root.
 fn sources(folder: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(root().join(folder)).unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -64,7 +64,7 @@ fn all_sources() -> Vec<(String, String)> {
     texts
 }
 
-/// The words of a line: names in Rust, and names with dashes.
+/// Returns the words of a line: names in Rust, and names with dashes.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     line.split(move |c| !is_inside(c))
@@ -75,7 +75,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 /// Lines that a member of a list takes, at most.
 const LINES: usize = 4;
 
-/// The files with a list of these, each by any of its names: where at least
+/// Returns the files with a list of these, each by any of its names: where at least
 /// `most` of them stand within [`LINES`] lines each.
 fn lists(sources: &[(String, String)], members: &[Vec<String>], most: usize) -> BTreeSet<String> {
     assert!(members.len() >= 3 && most >= 3, "{members:?}");
@@ -102,7 +102,7 @@ fn lists(sources: &[(String, String)], members: &[Vec<String>], most: usize) -> 
     with_list.map(|(path, _)| path.clone()).collect()
 }
 
-/// The rows of the table that follows `heading` in a recipe: the files of the
+/// Returns the rows of the table that follows `heading` in a recipe: the files of the
 /// first column, and whether every addition touches them.
 fn table(page: &str, heading: &str) -> Vec<(Vec<String>, bool)> {
     let text = read(page);
@@ -139,7 +139,7 @@ struct Lock {
     line: String,
 }
 
-/// Every lock of the catalogue, in its order, which the record has too.
+/// Returns every lock of the catalogue, in its order, which the record has too.
 fn locks() -> Vec<Lock> {
     let text = read(&format!("{LOCKS}catalogue.rs"));
     let (_, list) = text.rsplit_once("catalogue! {").expect("the list");

@@ -8,7 +8,7 @@ use locklab_locks::{Mcs, McsNode, NativePlatform, QSpinlock, RawLock, Ticket};
 
 type N = NativePlatform;
 
-/// Where a `try_lock` that succeeded goes on. A caller branches on the answer,
+/// Continues after a `try_lock` that succeeded. A caller branches on the answer,
 /// and does not want it as a number.
 #[unsafe(no_mangle)]
 #[inline(never)]

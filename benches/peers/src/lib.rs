@@ -23,7 +23,7 @@ pub trait Lock: Sync {
     fn pair(&self, thread: &mut Self::Thread, critical: impl FnOnce());
 }
 
-/// Who had the lock last, and how often that changed. Only touched under the
+/// Counts how often the lock changed hands, and notes who had it last. Only touched under the
 /// lock.
 #[derive(Default)]
 #[repr(C, align(64))]
@@ -61,7 +61,7 @@ pub trait Contestant: Sync {
     fn contended(&self, me: u32, counts: &Counts, stop: &AtomicBool) -> u64;
 }
 
-/// Work that touches no memory: multiplications, each of which waits for the
+/// Does work that touches no memory: multiplications, each of which waits for the
 /// one before.
 #[inline(always)]
 #[must_use]
@@ -94,7 +94,7 @@ struct Line<L>(L);
 unsafe impl<L: Lock> Sync for InRust<L> {}
 
 impl<L: Lock> InRust<L> {
-    /// A contestant with this lock.
+    /// Returns a contestant with this lock.
     pub fn new(name: impl Into<String>, lock: L) -> Self {
         Self {
             name: name.into(),
@@ -243,7 +243,7 @@ impl Lock for clhlock::raw::spins::Mutex<()> {
     }
 }
 
-/// Every peer that is there. Concurrency Kit is missing where its headers
+/// Returns every peer that is there. Concurrency Kit is missing where its headers
 /// (Debian: `libck-dev`) were not installed when this was built.
 pub fn all() -> Vec<Box<dyn Contestant>> {
     fn boxed<L: Lock + 'static>(name: &str, lock: L) -> Box<dyn Contestant> {

@@ -77,7 +77,7 @@ fn read(path: &Path, folder: &Path, files: &mut Files) -> File {
     file
 }
 
-/// The items with each module in its place.
+/// Returns the items with each module in its place.
 fn inlined(
     items: Vec<Item>,
     inside: &Path,

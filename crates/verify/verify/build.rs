@@ -210,7 +210,7 @@ fn main() {
     write("sources.rs", sources());
 }
 
-/// Each source file of the locks and of what they run on, by the end of its
+/// Returns each source file of the locks and of what they run on, by the end of its
 /// path.
 fn sources() -> String {
     let lines = ["locks", "platform", "pthread-protocols"]
@@ -219,7 +219,7 @@ fn sources() -> String {
     format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
 }
 
-/// Those of the crate that `link`, beside build.rs, is called after.
+/// Returns those of the crate that `link`, beside build.rs, is called after.
 fn sources_of(link: &str) -> String {
     let folder = fs::canonicalize(link).expect("a link to the source of a crate");
     let mut files = Vec::new();
@@ -243,7 +243,7 @@ fn sources_of(link: &str) -> String {
     lines.collect()
 }
 
-/// A module around a lock's source, which no lint looks at.
+/// Returns a module around a lock's source, which no lint looks at.
 fn in_module(head: &str, source: &str) -> String {
     format!(
         "#[allow(clippy::all, clippy::pedantic, dead_code, missing_docs, unexpected_cfgs, \
@@ -252,7 +252,7 @@ fn in_module(head: &str, source: &str) -> String {
     )
 }
 
-/// A source file of the locks, without its tests.
+/// Returns a source file of the locks, without its tests.
 fn read(file: &str) -> Option<String> {
     let path = Path::new("locks").join(file);
     let mut source = format!("\n{}", fs::read_to_string(path).ok()?);
@@ -273,7 +273,7 @@ fn of_world(source: &str) -> String {
         .replace("super::Queue", "locklab_locks::mplock::Queue")
 }
 
-/// The source of a lock with the edit that `body` describes; `None` if its
+/// Returns the source of a lock with the edit that `body` describes; `None` if its
 /// place is not there.
 fn planted(file: &str, body: &str) -> Option<String> {
     let block = body

@@ -17,7 +17,7 @@ const AP_PAGE: u32 = 0x8000 >> 12;
 /// The model-specific register of the base of segment `gs`.
 const GS_BASE: u32 = 0xc000_0101;
 
-/// What `gs` points to on each CPU.
+/// The number to which `gs` points on each CPU.
 static NUMBERS: [usize; super::CPUS] = {
     let mut numbers = [0; super::CPUS];
     let mut i = 0;
@@ -130,7 +130,7 @@ fn input(port: u16) -> u8 {
     byte
 }
 
-/// The target's own `core` names this function, which unwinding would call; this
+/// Does nothing. The target's own `core` names this function, which unwinding would call; this
 /// kernel aborts instead.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}

@@ -17,7 +17,7 @@ use locklab_locks::{Host, Native, QSpinlock, QueueNodes, lock_api};
 /// The most CPUs for which `boot.s` has stacks.
 const CPUS: usize = 64;
 
-/// How often each CPU counts.
+/// Says how often each CPU counts.
 const ROUNDS: u64 = 20_000;
 
 /// This kernel, as the locks see it.
@@ -44,7 +44,7 @@ static COUNT: lock_api::Mutex<QSpinlock<Native<Kernel>>, u64> = lock_api::Mutex:
 /// CPUs that have counted.
 static DONE: AtomicUsize = AtomicUsize::new(0);
 
-/// What every CPU does, from `boot.s`; number 0 came first.
+/// Runs on every CPU, from `boot.s`; number 0 came first.
 #[unsafe(no_mangle)]
 extern "C" fn main_of_cpu(number: u32) -> ! {
     let number = number as usize;

@@ -103,8 +103,8 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     answered(&answer, args, common)
 }
 
-/// The recording of one program, perhaps with one of another number of threads; none if
-/// there are more.
+/// Returns the recording of one program, perhaps with one of another number of threads;
+/// none if there are more.
 fn one_program(files: &[PathBuf]) -> Option<(&Path, Option<&Path>)> {
     match files {
         [one] if !one.is_dir() => Some((one, None)),
@@ -142,7 +142,7 @@ fn of_many(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
     show(&document, common)
 }
 
-/// The recordings of programs' locks in a folder, by name; others are left out.
+/// Returns the recordings of programs' locks in a folder, by name; others are left out.
 fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed =
         |e: std::io::Error| Error::Failed(format!("{}: cannot be read: {e}", folder.display()));

@@ -84,7 +84,7 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
     })
 }
 
-/// The footprint as JSON.
+/// Returns the footprint as JSON.
 pub(crate) fn document(footprint: &Footprint) -> Value {
     let mut document = json!({
         "schema": 1,

@@ -163,8 +163,8 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
     }
 }
 
-/// The model that is asked for. A processor that is not known, and not asked for, leaves that
-/// of the cache.
+/// Returns the model that is asked for. A processor that is not known, and not asked
+/// for, leaves that of the cache.
 fn model(args: &FrontendArgs) -> Result<Model, Error> {
     let model = Model::new(args.size, args.ways, args.line, args.next_line)?;
     let given = args.size.is_some() || args.ways.is_some() || args.line.is_some();

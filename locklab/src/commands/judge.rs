@@ -58,7 +58,7 @@ pub struct JudgeArgs {
     pub(crate) files: ReportFiles,
 }
 
-/// Which way a metric improves.
+/// Describes which way a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Better {
     /// More is better
@@ -67,7 +67,7 @@ pub enum Better {
     Lower,
 }
 
-/// What 5 % bounds.
+/// Says what 5 % bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FamilyWord {
     /// The chance of any wrong call

@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 /// `locklab kernel`.
 #[derive(Debug, Args)]
 pub struct KernelArgs {
-    /// What is done with kernels.
+    /// The thing to do with kernels.
     #[command(subcommand)]
     pub command: KernelCommand,
 }

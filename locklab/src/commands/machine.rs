@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// `locklab machine`.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// What is done with machine files.
+    /// The thing to do with machine files.
     #[command(subcommand)]
     pub command: MachineCommand,
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// `locklab results`.
 #[derive(Debug, Args)]
 pub struct ResultsArgs {
-    /// What is done with the stored results.
+    /// The thing to do with the stored results.
     #[command(subcommand)]
     pub command: ResultsCommand,
     #[command(flatten)]

@@ -105,12 +105,12 @@ impl Cluster {
         self.daemons.push(child);
     }
 
-    /// A command that speaks to this cluster.
+    /// Returns a command that speaks to this cluster.
     pub(crate) fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("SLURM_CONF", self.folder.path().join("slurm.conf"))
     }
 
-    /// What one of Slurm's commands says.
+    /// Returns what one of Slurm's commands says.
     pub(crate) fn says(&self, program: &str, words: &[&str]) -> String {
         let output = self.run(program, words);
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -150,7 +150,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Sixteen CPUs, whatever there are: tasks mostly wait for Slurm here.
+/// Describes sixteen CPUs, whatever there are: tasks mostly wait for Slurm here.
 fn configuration(folder: &Path) -> String {
     let place = folder.display();
     let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
@@ -177,7 +177,7 @@ fn configuration(folder: &Path) -> String {
     )
 }
 
-/// Where a program is: daemons are not on everybody's path.
+/// Returns where a program is: daemons are not on everybody's path.
 fn found(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
     let folders = path
@@ -196,7 +196,7 @@ pub(crate) fn wait(what: &str, come: impl FnMut() -> bool) {
     );
 }
 
-/// Whether it comes within a time.
+/// Returns whether it comes within a time.
 pub(crate) fn comes(within: Duration, mut come: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !come() {

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the machine has. What the workloads and kexec take, locklab adds.
+/// The options that the machine has. Locklab adds those that the workloads and kexec take.
 const KEPT: &[&str] = &[
     "CONFIG_64BIT=y",
     "CONFIG_SMP=y",
@@ -44,7 +44,7 @@ pub(super) fn write(ready: &Path, folder: &Path) -> PathBuf {
     path
 }
 
-/// A line with its option as the machine has it. Every option of the kernel stands in
+/// Returns a line with its option as the machine has it. Every option of the kernel stands in
 /// the text, set or not; numbers and names stay.
 fn kept(line: &str) -> String {
     let unset = line

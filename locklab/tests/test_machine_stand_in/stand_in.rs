@@ -17,12 +17,12 @@ pub(super) const PATIENT: u64 = 7200;
 pub(super) struct Ready {
     pub(super) image: PathBuf,
     pub(super) modules: PathBuf,
-    /// What it was configured with.
+    /// The configuration that it was built with.
     pub(super) config: PathBuf,
     pub(super) release: String,
 }
 
-/// The two kernels in `target/test-machine-kernels`, the older first.
+/// Returns the two kernels in `target/test-machine-kernels`, the older first.
 fn kernels() -> Option<[Ready; 2]> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/test-machine-kernels");
     let root = root.canonicalize().ok()?;
@@ -54,9 +54,9 @@ pub(super) struct StandIn {
     folder: PathBuf,
     pub(super) kernels: [Ready; 2],
     pub(super) machine: Machine,
-    /// Whether the next connection in which a workload runs is broken.
+    /// Says whether the next connection in which a workload runs is broken.
     pub(super) break_one: Arc<AtomicBool>,
-    /// What its own system took to answer for the first time.
+    /// The time that its own system took to answer for the first time.
     first_boot: Duration,
 }
 
@@ -65,7 +65,7 @@ impl StandIn {
         Self::of_configuration(name, |_, _| None)
     }
 
-    /// One whose own system says that it has a configuration, which `configuration`
+    /// Returns one whose own system says that it has a configuration, which `configuration`
     /// may write in its folder.
     pub(super) fn of_configuration(
         name: &str,
@@ -134,7 +134,7 @@ impl StandIn {
         stand_in
     }
 
-    /// A limit that a boot which hangs must run out of, and no other: some times what
+    /// Returns a limit that a boot which hangs exceeds, and no other boot: some times what
     /// the first boot took, so that it is longer where the machine is slower.
     pub(super) fn limit_of_a_hang(&self) -> u64 {
         (self.first_boot.as_secs() * 12).max(150)
@@ -156,7 +156,7 @@ impl StandIn {
         }
     }
 
-    /// The boot id of its own system, if that answers.
+    /// Returns the boot id of its own system, if that answers.
     pub(super) fn boot_id(&self) -> Option<String> {
         let output = Command::new(self.path("bin/ssh"))
             .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "stand-in"])
@@ -168,7 +168,7 @@ impl StandIn {
         output.status.success().then(|| id.trim().to_owned())
     }
 
-    /// How often a measured kernel began to boot: the machine's own is quiet.
+    /// Returns how often a measured kernel began to boot: the machine's own is quiet.
     pub(super) fn boots(&self) -> usize {
         let serial = std::fs::read(self.path("serial")).unwrap_or_default();
         let serial = String::from_utf8_lossy(&serial);
@@ -237,7 +237,7 @@ impl StandIn {
         self.command(&all).spawn().unwrap()
     }
 
-    /// Every sample of the store.
+    /// Returns every sample of the store.
     pub(super) fn samples(&self) -> Vec<Value> {
         let output = self
             .command(&["results", "export", "--format", "jsonl"])
@@ -250,7 +250,7 @@ impl StandIn {
             .collect()
     }
 
-    /// Every sample that counts is of the kernel that it names.
+    /// Checks that every sample that counts is of the kernel that it names.
     pub(super) fn assert_kernels(&self) {
         for sample in self.samples() {
             let kernel = &sample["detail"]["kernel"];

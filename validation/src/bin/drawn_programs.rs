@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// How far a simulated rate may be off.
+/// The part by which a simulated rate may be off.
 const NEAR: f64 = 0.15;
 /// The part of the programs that is asked for.
 const ASKED: f64 = 0.9;

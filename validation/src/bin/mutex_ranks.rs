@@ -99,7 +99,7 @@ fn run(locklab: &str, words: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The points of a ranking of all locks.
+/// Returns the points of a ranking of all locks.
 fn points(locklab: &str, threads: &[&str], how: &[&str]) -> Result<Vec<Point>, String> {
     let mut words = vec!["rank"];
     words.extend(LOCKS);
@@ -131,7 +131,7 @@ fn point(point: &Value) -> Result<Point, String> {
     })
 }
 
-/// Spearman's rank correlation; equal values have their mean rank.
+/// Returns Spearman's rank correlation; equal values have their mean rank.
 fn spearman(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
     let mean = (a.len() as f64 + 1.0) / 2.0;

@@ -18,7 +18,7 @@ const TWINS: [[&str; 2]; 4] = [
 ];
 const LENGTHS: [&str; 4] = ["--critical", "1", "--non-critical", "32"];
 
-/// By how much the two may differ with so many threads.
+/// Returns by how much the two may differ with so many threads.
 fn allowed(threads: u64) -> f64 {
     if threads == 1 { 0.05 } else { 0.10 }
 }

@@ -171,7 +171,7 @@ fn ended(child: &mut Child) -> Result<(), String> {
     child.wait().map(drop).map_err(|e| e.to_string())
 }
 
-/// A port that was free a moment ago, and the server's command line.
+/// Returns a port that was free a moment ago, and the server's command line.
 fn memcached() -> Result<(u16, Vec<String>), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     let port = listener.local_addr().map_err(|e| e.to_string())?.port();
@@ -240,7 +240,7 @@ fn pipelined(bench: &Bench<'_>, recorded: bool) -> Result<Run, String> {
     })
 }
 
-/// A set and many gets at a time, until `end`.
+/// Sends a set and many gets at a time, until `end`.
 fn sends(port: u16, client: usize, end: Instant, requests: &AtomicU64) -> Result<(), String> {
     let mut stream = connect(port)?;
     let mut answers = BufReader::new(stream.try_clone().map_err(|e| e.to_string())?);

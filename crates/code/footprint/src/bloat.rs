@@ -15,7 +15,7 @@ use crate::elf::Symbol;
 /// Totals over all symbols, as bloat-o-meter computes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BloatOMeter {
-    /// By the rules of the tree that was compared, see [`BloatOMeter::rules`].
+    /// The totals by the rules of the tree that was compared, see [`BloatOMeter::rules`].
     #[serde(flatten)]
     pub totals: BloatTotals,
     /// The version of the rules, in words for a report.
@@ -29,7 +29,7 @@ pub struct BloatOMeter {
     pub without_weak: BloatTotals,
 }
 
-/// From this version on the script counts weak symbols.
+/// The version from which on the script counts weak symbols.
 const WEAK_SINCE: (u32, u32) = (6, 6);
 
 /// Holds the figures of the first and the last line of bloat-o-meter's output.

@@ -29,7 +29,7 @@ pub enum Class {
     Bss,
     /// Debug information; not loaded.
     Debug,
-    /// Not loaded either: symbol tables, comments, relocations.
+    /// Sections that are not loaded either: symbol tables, comments, relocations.
     Other,
 }
 

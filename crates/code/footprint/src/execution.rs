@@ -64,7 +64,7 @@ pub(crate) fn place(
     Ok((placed, unplaced))
 }
 
-/// Functions by their symbol and by the name they are compared under.
+/// Returns the functions by their symbol and by the name they are compared under.
 fn by_name(symbols: &[Symbol<'_>]) -> HashMap<String, Vec<(u64, u64)>> {
     let mut functions: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
     for symbol in symbols.iter().filter(|s| s.is_function()) {

@@ -117,9 +117,9 @@ pub struct SectionSize {
 /// Numbers of functions by how they changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Only on the new side.
+    /// The number of those that only the new side has.
     pub added: u64,
-    /// Only on the old side.
+    /// The number of those that only the old side has.
     pub removed: u64,
     /// Functions with more bytes.
     pub grown: u64,

@@ -81,7 +81,7 @@ pub fn hot_text(code: &[Executed], share: f64, line_bytes: u64) -> HotText {
     }
 }
 
-/// Bytes covered, and lines touched, by stretches that may overlap.
+/// Returns the bytes covered, and lines touched, by stretches that may overlap.
 fn extent(mut code: Vec<Executed>, line_bytes: u64) -> (u64, u64) {
     code.sort_by_key(|c| c.address);
     let (mut bytes, mut lines) = (0u64, 0u64);
@@ -159,7 +159,7 @@ pub const BLOCKS: &str = "address,bytes,instructions,executions,place";
 /// The place of a block of the program's own file.
 pub const PROGRAM: &str = "program";
 
-/// `Some(None)` for a block of another file.
+/// Reads the line of a block; returns `Some(None)` for a block of another file.
 fn parse_block(line: &str) -> Option<Option<(Place, u64)>> {
     let mut fields = line.split(',');
     let address = fields.next()?.strip_prefix("0x")?;

@@ -62,7 +62,7 @@ impl Input {
         })
     }
 
-    /// Bytes of all files, for a progress bar.
+    /// Returns the bytes of all files, for a progress bar.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -151,7 +151,7 @@ fn images_of(
     Ok(seen)
 }
 
-/// `None` if the file is empty, which cannot be mapped.
+/// Maps a file; returns `None` if it is empty, because an empty file cannot be mapped.
 fn map(path: &Path) -> Result<Option<Mmap>, Error> {
     let file = File::open(path).map_err(|e| io(path, &e))?;
     let meta = file.metadata().map_err(|e| io(path, &e))?;

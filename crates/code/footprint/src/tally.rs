@@ -186,8 +186,9 @@ impl Tally {
     }
 }
 
-/// With `-ffunction-sections` an object file has a section a symbol, which
-/// the linker gathers again; the kernel's `.data..percpu` is another thing.
+/// Returns the name of a section without its symbol. With `-ffunction-sections` an
+/// object file has a section a symbol, which the linker gathers again; the kernel's
+/// `.data..percpu` is another thing.
 fn without_symbol(section: &str) -> &str {
     for kind in [".text", ".rodata", ".data.rel.ro", ".data", ".bss"] {
         if let Some(rest) = section.strip_prefix(kind)

@@ -102,7 +102,7 @@ fn the_rules_are_those_of_the_kernel_that_is_compared() {
     }
 }
 
-/// Letter and bytes by symbol; several of one name are summed.
+/// Returns letter and bytes by symbol; several of one name are summed.
 fn nm(file: &Path) -> BTreeMap<String, (char, u64)> {
     let listing = run(Command::new("nm").arg("--size-sort").arg(file));
     let mut symbols = BTreeMap::new();

@@ -4,26 +4,27 @@
 /// Says how a block ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// With no branch: the emulator cut the code here.
+    /// The block ends with no branch: the emulator cut the code here.
     #[default]
     None,
-    /// With a conditional branch.
+    /// The block ends with a conditional branch.
     Conditional,
-    /// With a jump to a fixed target.
+    /// The block ends with a jump to a fixed target.
     Jump,
-    /// With a call of a fixed target.
+    /// The block ends with a call of a fixed target.
     Call,
-    /// With a jump to an address in a register or in memory.
+    /// The block ends with a jump to an address in a register or in memory.
     IndirectJump,
-    /// With a call of an address in a register or in memory.
+    /// The block ends with a call of an address in a register or in memory.
     IndirectCall,
-    /// With a return.
+    /// The block ends with a return.
     Return,
-    /// With a change of privilege: a system call, an interrupt, or the way back.
+    /// The block ends with a change of privilege: a system call, an interrupt, or the
+    /// way back.
     Privilege,
-    /// With a write of CR3: another address space.
+    /// The block ends with a write of CR3: another address space.
     AddressSpace,
-    /// With an indirect branch prediction barrier (IBPB).
+    /// The block ends with an indirect branch prediction barrier (IBPB).
     Barrier,
 }
 

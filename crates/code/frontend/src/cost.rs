@@ -11,11 +11,11 @@ use crate::processor::{Figure, Processor};
 /// Cycles with their band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cycles {
-    /// With the lowest plausible penalties.
+    /// The cycles with the lowest plausible penalties.
     pub low: f64,
-    /// With the penalties of the processor file.
+    /// The cycles with the penalties of the processor file.
     pub value: f64,
-    /// With the highest plausible penalties.
+    /// The cycles with the highest plausible penalties.
     pub high: f64,
 }
 

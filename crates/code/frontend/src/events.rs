@@ -111,6 +111,8 @@ impl Add for Events {
 impl Sub for Events {
     type Output = Events;
 
+    /// Returns the events since `other`.
+    ///
     /// # Panics
     /// In debug builds, when `other` is not the earlier of the two.
     fn sub(mut self, other: Events) -> Events {

@@ -54,7 +54,7 @@ pub struct Frontend<'s> {
     barrier_direct: bool,
     /// Events of each block, by number, if they are wanted.
     by_site: Option<Vec<[u32; Event::COUNT]>>,
-    /// What an event counts for there.
+    /// The weight of an event there.
     weight: u32,
 }
 
@@ -284,7 +284,7 @@ impl<'s> Frontend<'s> {
         }
     }
 
-    /// A branch that may go both ways: asks the predictor; returns whether it was right.
+    /// Asks the predictor about a branch that may go both ways; returns whether it was right.
     fn changeable(&mut self, before: &Site, habit: Habit, taken: bool) -> bool {
         let known = match habit {
             Habit::Unseen => {
@@ -309,8 +309,8 @@ impl<'s> Frontend<'s> {
         self.taken(before, start, true, events);
     }
 
-    /// A branch was taken, to a target that its instruction has or the return stack knew, if
-    /// it was `predicted`.
+    /// Notes that a branch was taken, to a target that its instruction has or the
+    /// return stack knew, if it was `predicted`.
     #[inline(always)]
     fn taken(&mut self, before: &Site, start: u64, predicted: bool, events: &EventTally) {
         events.add(Event::Taken, 1);

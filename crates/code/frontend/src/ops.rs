@@ -16,7 +16,7 @@ pub(crate) struct Window {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// When it was used last; 0 when it is not in the cache.
+    /// Says when it was used last; 0 when it is not in the cache.
     used: u64,
     /// Instructions of the window that are in the cache.
     starts: u64,

@@ -50,7 +50,7 @@ macro_rules! processor {
         }
 
         impl Processor {
-            /// Every figure with its name and the limits of what it may be.
+            /// Returns every figure with its name and the limits of what it may be.
             fn figures(&self) -> Vec<(&'static str, &Figure, f64, f64)> {
                 vec![$((stringify!($name), &self.$name, $low, $high)),*]
             }
@@ -231,7 +231,8 @@ impl Processor {
 }
 
 impl Figure {
-    /// What a file does not have that was written before the figure existed.
+    /// Returns the value of a figure that a file lacks because it was written before
+    /// the figure existed.
     fn not_given() -> Self {
         Figure {
             value: 0.0,

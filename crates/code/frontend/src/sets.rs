@@ -11,9 +11,9 @@ pub(crate) struct Sets {
     ways: usize,
     mask: u32,
     places: Vec<u32>,
-    /// When each thing was used last. One used at `since` or before is not in the table.
+    /// Says when each thing was used last. One used at `since` or before is not in the table.
     used: Vec<u64>,
-    /// When the table was emptied last. So that emptying costs nothing, places keep their
+    /// Says when the table was emptied last. So that emptying costs nothing, places keep their
     /// occupants, which count as old.
     since: u64,
 }

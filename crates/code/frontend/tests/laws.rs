@@ -27,7 +27,7 @@ impl Bench {
         }
     }
 
-    /// A block of `instructions` of four bytes from `start` that ends with `kind`.
+    /// Returns a block of `instructions` of four bytes from `start` that ends with `kind`.
     fn site(&mut self, start: u64, instructions: u64, kind: Kind) -> &'static Site {
         let blocks = self
             .sites
@@ -240,7 +240,7 @@ fn a_million_barriers_take_no_time() {
     assert!(events[Event::AddressSpace] >= 999_999);
 }
 
-/// One step of a random program: which of some blocks runs.
+/// Returns one step of a random program: which of some blocks runs.
 fn programs() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(0..24_usize, 1..600)
 }

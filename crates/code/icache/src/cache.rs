@@ -40,7 +40,7 @@ pub struct Cache {
     clock: u64,
     /// The line fetched last.
     current: LineId,
-    /// When each line was used last; 0 when it is not in the cache.
+    /// Says when each line was used last; 0 when it is not in the cache.
     used: Vec<u64>,
     /// The number of the last set: the bits of a line's number that name it.
     last_set: usize,

@@ -33,13 +33,13 @@ pub struct Block {
 }
 
 impl Block {
-    /// Instructions in the block.
+    /// Returns the instructions in the block.
     #[inline]
     pub fn instructions(self) -> u64 {
         self.instructions.into()
     }
 
-    /// Lines that the block touches.
+    /// Returns the lines that the block touches.
     #[inline]
     pub fn lines(self) -> u16 {
         self.lines

@@ -55,7 +55,7 @@ impl Geometry {
         self.size
     }
 
-    /// Lines that a set holds.
+    /// Returns the lines that a set holds.
     pub fn ways(self) -> u32 {
         self.ways
     }

@@ -30,6 +30,8 @@ impl Add for Counts {
 impl Sub for Counts {
     type Output = Counts;
 
+    /// Returns the counts since `other`.
+    ///
     /// # Panics
     /// In debug builds, when `other` is not the earlier of the two.
     fn sub(self, other: Counts) -> Counts {
@@ -62,7 +64,7 @@ impl Tally {
         }
     }
 
-    /// Instructions counted so far.
+    /// Returns the instructions counted so far.
     #[inline(always)]
     pub fn instructions(&self) -> u64 {
         self.instructions.load(Relaxed)

@@ -92,7 +92,7 @@ fn main() {
     println!("cachegrind counts each iteration of a REP string instruction.");
 }
 
-/// The programs that are installed, on inputs that are made here.
+/// Returns the programs that are installed, on inputs that are made here.
 fn programs(folder: &Path) -> Vec<Program> {
     let text = folder.join("text");
     fs::write(&text, prose(6_000_000)).expect("the input");
@@ -191,7 +191,7 @@ fn measure(program: &Program, folder: &Path, rounds: usize) -> Row {
     }
 }
 
-/// CPU seconds, user and system, of a command behind a launcher.
+/// Returns the CPU seconds, user and system, of a command behind a launcher.
 fn run(launcher: &[&str], command: &[String]) -> f64 {
     let mut words = launcher
         .iter()
@@ -232,7 +232,7 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The C compiler proper: `gcc` itself only starts it, and QEMU follows no
+/// Returns the C compiler proper: `gcc` itself only starts it, and QEMU follows no
 /// program into another.
 fn cc1() -> Option<PathBuf> {
     let output = Command::new("gcc")
@@ -243,7 +243,7 @@ fn cc1() -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Text that compresses as text does.
+/// Returns the text that compresses as text does.
 fn prose(bytes: usize) -> String {
     let words = [
         "lock", "queue", "handoff", "spins", "while", "a", "node", "waits", "for", "its",
@@ -261,7 +261,7 @@ fn prose(bytes: usize) -> String {
     text
 }
 
-/// C with many small functions, for the compiler to be busy with.
+/// Returns C with many small functions, for the compiler to be busy with.
 fn branchy_c(functions: usize) -> String {
     let mut source = String::new();
     for n in 0..functions {

@@ -96,7 +96,7 @@ fn main() {
     println!("\n{} of {} within a factor of two", within.0, within.1);
 }
 
-/// The processor of this name, or of this machine.
+/// Returns the processor of this name, or of this machine.
 fn processor(name: Option<&str>) -> Option<(&'static str, Processor)> {
     let processor = match name {
         Some(name) => Processor::named(name).ok()?,
@@ -120,7 +120,7 @@ fn processor(name: Option<&str>) -> Option<(&'static str, Processor)> {
     Some((name, processor))
 }
 
-/// Ticks for each unit of work, natively.
+/// Returns the ticks for each unit of work, natively.
 fn timed(program: &PathBuf, case: &str, size: u32, repeats: u32) -> f64 {
     let run = || {
         let output = Command::new(program)
@@ -137,7 +137,7 @@ fn timed(program: &PathBuf, case: &str, size: u32, repeats: u32) -> f64 {
     (0..TIMED).map(|_| run()).fold(f64::INFINITY, f64::min)
 }
 
-/// Cycles for each unit of work, by the model.
+/// Returns the cycles for each unit of work, by the model.
 fn modelled(
     folder: &Path,
     program: &PathBuf,

@@ -45,7 +45,7 @@ struct Report<'a> {
     spans: Option<SpansOut<'a>>,
 }
 
-/// What was counted within spans.
+/// Holds what was counted within spans.
 #[derive(Serialize)]
 struct SpansOut<'a> {
     /// Spans that ended.
@@ -69,7 +69,7 @@ struct FrontendOut<'a> {
     sample: Option<Sample>,
 }
 
-/// What a sampled run stands on.
+/// Describes what a sampled run stands on.
 #[derive(Serialize)]
 struct Sample {
     /// Instructions that were simulated and counted, of all.

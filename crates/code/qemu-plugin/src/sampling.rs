@@ -13,13 +13,13 @@ use crate::seen::Seen;
 /// The lengths of a sample, in instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lengths {
-    /// At the begin of each vCPU, all of which are simulated.
+    /// The instructions at the begin of each vCPU, all of which are simulated.
     exact: u64,
-    /// Of which one interval is counted.
+    /// The instructions of a period, of which one interval is counted.
     period: u64,
     /// Simulated before an interval, so that caches and predictors hold what they would hold.
     warm_up: u64,
-    /// Of an interval.
+    /// The instructions of an interval.
     interval: u64,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Sums {
     pub(crate) intervals: u64,
     sum: f64,
     squares: f64,
-    /// What the intervals before had counted.
+    /// The counts of the intervals before.
     before: Seen,
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) counts: Counts,
-    /// Of the front end; all zero without one.
+    /// The events of the front end; all zero without one.
     pub(crate) events: Events,
 }
 

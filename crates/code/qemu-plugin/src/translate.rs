@@ -30,7 +30,7 @@ pub(crate) struct Translator {
     markers: bool,
     sampled: bool,
     pub(crate) hot: Option<Hot>,
-    /// In place of `code`, when a front end is modelled.
+    /// Takes the place of `code` when a front end is modelled.
     pub(crate) sites: Option<Known>,
 }
 

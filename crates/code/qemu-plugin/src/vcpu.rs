@@ -22,13 +22,13 @@ use crate::session;
 struct Vcpu {
     tallies: [Tally; 2],
     events: [EventTally; 2],
-    /// What a sampled run counts after its exact part.
+    /// The counts of a sampled run after its exact part.
     sampled: [Sampled; 2],
     intervals: Intervals,
     own: UnsafeCell<Own>,
 }
 
-/// What was counted in one mode in the intervals of a sampled run.
+/// Holds what was counted in one mode in the intervals of a sampled run.
 #[derive(Default)]
 struct Sampled {
     tally: Tally,
@@ -86,14 +86,14 @@ impl Sampled {
 /// Holds what only the vCPU's own thread touches.
 struct Own {
     cache: Cache,
-    /// In place of `cache`, when a processor is modelled.
+    /// Takes the place of `cache` when a processor is modelled.
     frontend: Option<Frontend<'static>>,
     /// Holds the address of the REP instruction executed last, and the instructions
     /// counted in its mode by then.
     rep: (u64, u64),
     /// Says which blocks are simulated, when not all are.
     sampler: Sampler,
-    /// What is counted while the state is warmed up, which nobody reads.
+    /// The counts made while the state is warmed up, which nobody reads.
     unread: (Tally, EventTally),
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn read_all() -> Vec<ByMode> {
         .collect()
 }
 
-/// How much of a sampled run was counted.
+/// Says how much of a sampled run was counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     /// Instructions that were counted one by one.

@@ -26,7 +26,7 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// The meaning of a nanosecond of the guest's clock.
+    /// Returns the meaning of a nanosecond of the guest's clock.
     #[must_use]
     pub fn clock_unit(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Qemu {
         self
     }
 
-    /// The command line of a boot whose files are in `folder`.
+    /// Returns the command line of a boot whose files are in `folder`.
     #[must_use]
     pub fn arguments(&self, boot: &Boot<'_>) -> Vec<OsString> {
         let mut list: Vec<OsString> = Vec::new();
@@ -260,7 +260,7 @@ impl Qemu {
         )
     }
 
-    /// The error of a failure of QEMU itself: its message, and for the plugin
+    /// Returns the error of a failure of QEMU itself: its message, and for the plugin
     /// the versions that are known to work.
     fn refused(&self, errors: &str, failure: &str) -> Error {
         let reason = errors

@@ -173,7 +173,7 @@ pub(crate) fn linker(cache: &Cache<'_>) -> Result<Linker, Error> {
     })
 }
 
-/// make, with everything fixed that differs from day to day.
+/// Returns make, with everything fixed that differs from day to day.
 pub(crate) fn make(cache: &Cache<'_>, linker: &Linker) -> Result<Tool, Error> {
     for (program, package) in [
         ("flex", "flex"),

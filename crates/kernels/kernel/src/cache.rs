@@ -24,7 +24,7 @@ pub struct Cache<'a> {
 }
 
 impl Cache<'_> {
-    /// The default cache: `kernel` in the user's cache folder.
+    /// Returns the default cache: `kernel` in the user's cache folder.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no home folder.
@@ -36,7 +36,7 @@ impl Cache<'_> {
             })
     }
 
-    /// A folder in the cache, made if necessary.
+    /// Returns a folder in the cache, made if necessary.
     ///
     /// # Errors
     /// [`Error::Failed`] if it cannot be made.
@@ -72,7 +72,7 @@ impl Cache<'_> {
         }
     }
 
-    /// The error of a file in the cache that cannot be written.
+    /// Returns the error of a file in the cache that cannot be written.
     #[must_use]
     pub fn cannot_write(&self, path: &Path, e: &std::io::Error) -> Error {
         if e.raw_os_error() == Some(libc::ENOSPC) {
@@ -84,7 +84,7 @@ impl Cache<'_> {
         ))
     }
 
-    /// The error of a full disk.
+    /// Returns the error of a full disk.
     #[must_use]
     pub fn full(&self) -> Error {
         Error::Failed(format!(
@@ -127,7 +127,7 @@ impl Cache<'_> {
     }
 }
 
-/// The error of a program that did not end by itself.
+/// Returns the error of a program that did not end by itself.
 #[must_use]
 pub fn stopped(name: &str, trouble: Trouble) -> Error {
     match trouble {
@@ -171,7 +171,7 @@ pub fn find(name: &'static str, package: &str) -> Result<Tool, Error> {
         })
 }
 
-/// The first line of a program's output with this argument, for versions.
+/// Returns the first line of a program's output with this argument, for versions.
 ///
 /// # Errors
 /// [`Error::Failed`] if it does not start.
@@ -184,7 +184,7 @@ pub fn first_line(program: &Path, argument: &str) -> Result<String, Error> {
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// A name for content: 16 hexadecimal digits of its SHA-256.
+/// Returns a name for content: 16 hexadecimal digits of its SHA-256.
 #[must_use]
 pub fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();

@@ -36,7 +36,7 @@ pub struct Changes {
     pub flatten: Vec<String>,
     /// `gcc` or `clang`.
     pub cc: Option<String>,
-    /// More variables for make, such as `KCFLAGS = "-O1"`.
+    /// Further variables for make, such as `KCFLAGS = "-O1"`.
     #[serde(default)]
     pub make: BTreeMap<String, String>,
     /// Kernel command line.

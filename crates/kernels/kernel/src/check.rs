@@ -48,7 +48,7 @@ impl Check {
         })
     }
 
-    /// Facts for the head of a report.
+    /// Returns the facts for the head of a report.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         if self.first.is_some() && self.differs().is_none() {
@@ -75,7 +75,7 @@ impl Check {
         facts
     }
 
-    /// The reason why the counts cannot be trusted, if so.
+    /// Returns the reason why the counts cannot be trusted, if so.
     pub(crate) fn differs(&self) -> Option<String> {
         match (&self.first, &self.again) {
             (Some(first), Ok(again))

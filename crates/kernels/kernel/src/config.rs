@@ -46,7 +46,7 @@ impl Config {
     }
 }
 
-/// The configuration of a recipe; a file's path is relative to `folder`.
+/// Returns the configuration of a recipe; a file's path is relative to `folder`.
 ///
 /// # Errors
 /// [`Error::Usage`] if the configuration's file cannot be read.
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<String, Error> {
         .map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
 }
 
-/// The names of the modules in a list of lsmod: sizes and uses differ from day
+/// Returns the names of the modules in a list of lsmod: sizes and uses differ from day
 /// to day, and must not name another build.
 fn modules(path: &Path) -> Result<String, Error> {
     let text = read(path)?;

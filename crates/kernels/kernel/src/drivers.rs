@@ -45,8 +45,8 @@ pub(crate) fn built_in(
     )))
 }
 
-/// Of each object that a makefile names: the options of which one builds it, or
-/// nothing for one that is always built.
+/// The options of each object that a makefile names: one of them builds it. An object
+/// without options is always built.
 type Options = BTreeMap<String, Vec<Option<String>>>;
 
 fn missing(options: &Options, config: &str, drivers: &[String], loaded: &str) -> Vec<String> {
@@ -93,7 +93,7 @@ fn read_makefiles(cache: &Cache<'_>, folder: &Path, options: &mut Options) -> Re
     Ok(())
 }
 
-/// Lines as `obj-$(CONFIG_IGB) += igb.o`.
+/// Reads lines such as `obj-$(CONFIG_IGB) += igb.o`.
 fn read_makefile(text: &str, options: &mut Options) {
     let text = text.replace("\\\n", " ");
     for line in text.lines() {
@@ -121,7 +121,7 @@ fn read_makefile(text: &str, options: &mut Options) {
     }
 }
 
-/// A module's name: files write it with either sign.
+/// Returns a module's name in one form: files write it with `-` or `_`.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -88,7 +88,7 @@ const PORT_MODULES: &[&str] = &[
 const FOLDER: u32 = 0o040_755;
 const FILE: u32 = 0o100_755;
 
-/// A first program, compiled if necessary.
+/// Returns a first program, compiled if necessary.
 ///
 /// # Errors
 /// If there is no compiler, it cannot link statically, or the cache cannot be
@@ -241,7 +241,7 @@ impl Contents {
     }
 }
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 ///
 /// # Errors
 /// [`Error::Failed`] with its name, if it cannot be read.
@@ -249,7 +249,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
 }
 
-/// A module of the folder by its path, or by its name in a build's tree.
+/// Returns a module of the folder by its path, or by its name in a build's tree.
 fn read_module(folder: &Path, module: &str) -> Result<Option<(String, Vec<u8>)>, Error> {
     let name = module.rsplit('/').next().unwrap_or(module);
     let path = [
@@ -262,7 +262,7 @@ fn read_module(folder: &Path, module: &str) -> Result<Option<(String, Vec<u8>)>,
     Ok(Some((name.to_owned(), module_file::contents(&path)?)))
 }
 
-/// A program and the libraries that it needs, by the loader.
+/// Returns a program and the libraries that it needs, by the loader.
 fn with_libraries(program: &Path) -> Result<Vec<String>, Error> {
     let output = std::process::Command::new("ldd")
         .arg(program)
@@ -281,7 +281,7 @@ fn with_libraries(program: &Path) -> Result<Vec<String>, Error> {
     Ok(files)
 }
 
-/// The files in `ldd`'s output, or the name of one that is missing.
+/// Returns the files in `ldd`'s output, or the name of one that is missing.
 fn libraries(ldd: &str) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for line in ldd.lines() {

@@ -86,7 +86,7 @@ impl Guests<'_> {
     }
 }
 
-/// The measured outcome of a sample.
+/// Returns the measured outcome of a sample.
 pub(crate) fn measured(sample: &Sample) -> Option<Measured> {
     serde_json::from_value(sample.detail["measured"].clone()).ok()
 }

@@ -18,7 +18,7 @@ const PLACE: &str = "__locklab_flatten";
 /// The suffix of the names of marked definitions until all are marked.
 const DONE: &str = "__locklab_done";
 
-/// One patch for each function and mark, in the recipe's order. They touch
+/// Returns one patch for each function and mark, in the recipe's order. They touch
 /// neighbouring lines only where two functions are neighbours.
 ///
 /// # Errors
@@ -78,7 +78,7 @@ pub fn patches(cache: &Cache<'_>, tree: &Path, recipe: &Changes) -> Result<Vec<S
 
 type Marks<'a> = Vec<(&'a str, &'a str)>;
 
-/// The functions by the file that defines them.
+/// Returns the functions by the file that defines them.
 fn by_file<'a>(
     tree: &Path,
     wanted: &[(&'a str, &'a str)],
@@ -104,7 +104,7 @@ fn by_file<'a>(
     Ok(found)
 }
 
-/// The files that may define a function, those of the kernel's core first.
+/// Returns the files that may define a function, those of the kernel's core first.
 fn sources(tree: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for start in [
@@ -161,7 +161,7 @@ fn defines(text: &str, name: &str) -> bool {
     false
 }
 
-/// The semantic patch of one function: its present inlining attributes give
+/// Returns the semantic patch of one function: its present inlining attributes give
 /// way to the mark, in each of its definitions (one a branch of an `#ifdef`).
 /// A definition that is done gets a different name until all are, so that no
 /// later rule matches it.
@@ -183,7 +183,7 @@ fn rules(name: &str, mark: &str) -> String {
     )
 }
 
-/// Coccinelle's diff with the names that `patch -p1` takes.
+/// Returns Coccinelle's diff with the names that `patch -p1` takes.
 fn relative(diff: &str, file: &Path) -> String {
     diff.lines()
         .filter(|line| !line.starts_with("diff "))

@@ -72,7 +72,7 @@ impl Kernels<'_> {
         ready.ok_or_else(|| Stopped::Cell("its kernels could not be made".into()))
     }
 
-    /// Seed of a pair's link order and guest.
+    /// Returns the seed of a pair's link order and guest.
     fn seed_of(&self, pair: u32) -> u64 {
         self.seed.wrapping_add(pair.into())
     }
@@ -120,7 +120,7 @@ impl Kernels<'_> {
 /// never waits for another.
 const PROFILED_CPUS: u64 = 2;
 
-/// The load whose run is profiled: in the translator on more CPUs, and with a
+/// Returns the load whose run is profiled: in the translator on more CPUs, and with a
 /// process for each.
 #[must_use]
 pub fn profiled(load: &Load, accelerator: Accelerator) -> Load {
@@ -144,7 +144,7 @@ fn stopped(error: Error) -> Stopped {
     }
 }
 
-/// The sample of one boot; the whole outcome is kept beside the figures.
+/// Returns the sample of one boot; the whole outcome is kept beside the figures.
 fn sample(outcome: &Outcome, figured: Figured, seed: u64) -> Sample {
     match outcome {
         Ok(measured) => Sample {
@@ -185,7 +185,7 @@ impl Instrument for Kernels<'_> {
         json!(all)
     }
 
-    /// Counts of a model repeat exactly, and both sides of a pair have the
+    /// Returns nothing: counts of a model repeat exactly, and both sides of a pair have the
     /// same link order: no bias that an A/A run could show. Under KVM time is
     /// measured.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
@@ -217,7 +217,7 @@ impl Instrument for Kernels<'_> {
         })
     }
 
-    /// The first cell is repeated once, and run without the plugin, so that a
+    /// Repeats the first cell once, and runs it without the plugin, so that a
     /// report says whether its counts repeat and what the plugin costs.
     fn end(&mut self, cell: &mut Cell) {
         let first = cell.pairs.first().and_then(|pair| measured(&pair.baseline));
@@ -264,7 +264,7 @@ impl Instrument for Kernels<'_> {
     }
 }
 
-/// A hash of the plugin, which decides what is counted.
+/// Returns a hash of the plugin, which decides what is counted.
 fn plugin_hash(qemu: &Qemu) -> String {
     let bytes = std::fs::read(&qemu.plugin).unwrap_or_default();
     key([bytes.as_slice()])

@@ -85,7 +85,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|e| Error::Failed(format!("cannot read {}: {e}", path.display())))
 }
 
-/// The files of `lib/` that were compiled from C, in the order of their names.
+/// Returns the files of `lib/` that were compiled from C, in the order of their names.
 fn compiled(objects: &Path) -> Result<Vec<Compiled>, Error> {
     let folder = objects.join("lib");
     let none = |why: String| {
@@ -160,7 +160,7 @@ fn makefile(all: &[Compiled], number: u64) -> String {
     text
 }
 
-/// A program that gcc starts.
+/// Returns a program that gcc starts.
 fn part_of(gcc: &Path, name: &str) -> Result<PathBuf, Error> {
     let output = Command::new(gcc)
         .arg(format!("-print-prog-name={name}"))
@@ -174,7 +174,7 @@ fn part_of(gcc: &Path, name: &str) -> Result<PathBuf, Error> {
     Ok(find("as", "binutils")?.path)
 }
 
-/// A path without `..` and `.`, which an archive does not have.
+/// Returns a path without `..` and `.`, which an archive does not have.
 fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in Path::new(path).components() {

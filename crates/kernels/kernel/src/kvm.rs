@@ -92,7 +92,7 @@ fn found(
     })
 }
 
-/// The result for this machine and QEMU, and whether it was in the cache.
+/// Returns the result for this machine and QEMU, and whether it was in the cache.
 fn remembered(
     cache: &Cache<'_>,
     [boot, qemu]: [&str; 2],

@@ -30,7 +30,7 @@ pub enum Form {
     BzImage,
 }
 
-/// The image of a build in the order of a seed; linked if the cache does not
+/// Returns the image of a build in the order of a seed; linked if the cache does not
 /// have it.
 ///
 /// # Errors
@@ -125,7 +125,7 @@ fn options(seed: u64) -> String {
     )
 }
 
-/// The command of the last link, which make recorded.
+/// Returns the command of the last link, which make recorded.
 fn link_command(folder: &Path) -> Result<String, Error> {
     let path = folder.join(".vmlinux.cmd");
     let text = std::fs::read_to_string(&path)
@@ -146,7 +146,7 @@ fn command_of(text: &str) -> Option<String> {
         .then(|| command.replace("$$", "$").replace("$(pound)", "#"))
 }
 
-/// The environment of the last link, which Locklab's link program recorded.
+/// Returns the environment of the last link, which Locklab's link program recorded.
 fn environment(folder: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
     let path = folder.join(".locklab-link-environment");
     let bytes = std::fs::read(&path)

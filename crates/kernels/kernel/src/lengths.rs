@@ -31,7 +31,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// The numbers of threads that have a CPU each.
+    /// Returns the numbers of threads that have a CPU each.
     #[must_use]
     pub fn threads(&self, vcpus: u64) -> Vec<u64> {
         let mut threads = self.threads.clone();
@@ -39,7 +39,7 @@ impl Lengths {
         threads
     }
 
-    /// A description of the cells that are left out.
+    /// Returns a description of the cells that are left out.
     #[must_use]
     pub fn left_out(&self, vcpus: u64) -> Option<String> {
         let out: Vec<String> = self

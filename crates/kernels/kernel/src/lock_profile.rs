@@ -114,7 +114,7 @@ impl LockProfile {
         }))
     }
 
-    /// The time of all waits.
+    /// Returns the time of all waits.
     #[must_use]
     pub fn nanoseconds(&self) -> u64 {
         self.locks.iter().map(|lock| lock.nanoseconds).sum()

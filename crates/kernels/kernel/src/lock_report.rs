@@ -55,7 +55,7 @@ pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) 
     json!(profiled)
 }
 
-/// The waits of one boot as text.
+/// Returns the waits of one boot as text.
 #[must_use]
 pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     let profile = measured.locks.clone().unwrap_or_default();
@@ -84,7 +84,7 @@ pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     text
 }
 
-/// The waits for the locks of a name, as a row of the table of locks.
+/// Returns the waits for the locks of a name, as a row of the table of locks.
 fn used(lock: &LockWaits) -> Used {
     Used {
         name: lock.name.clone(),
@@ -107,7 +107,7 @@ pub fn json(load: &Load, measured: &Measured, translated: bool) -> Value {
     Profiled::deserialize(profiled).map_or(Value::Null, |profiled| document(&profiled))
 }
 
-/// A section for each cell that was profiled.
+/// Returns a section for each cell that was profiled.
 pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {
     experiment.cells.iter().filter_map(section).collect()
 }
@@ -143,7 +143,7 @@ fn profiled(sample: &Sample) -> Option<Profiled> {
     Profiled::deserialize(sample.detail.get(KEY)?).ok()
 }
 
-/// One side of a pair, without times of a translator.
+/// Returns one side of a pair, without times of a translator.
 fn document(profiled: &Profiled) -> Value {
     match profiled {
         Profiled::Failed(why) => json!({"failed": why}),

@@ -34,7 +34,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The image of a layout; the first if there is only one.
+    /// Returns the image of a layout; the first if there is only one.
     ///
     /// # Errors
     /// [`Error::Failed`] if it has no image.
@@ -96,7 +96,8 @@ pub struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    /// Nothing made yet, of an experiment that has what its workloads need.
+    /// Returns a state in which nothing is made yet, of an experiment that has what its
+    /// workloads need.
     #[must_use]
     pub fn new(
         cache: &'a Cache<'a>,
@@ -234,7 +235,7 @@ impl<'a> Making<'a> {
             }))
     }
 
-    /// A file or folder that the experiment file names.
+    /// Returns a file or folder that the experiment file names.
     fn existing(&self, path: &Path) -> Result<PathBuf, Error> {
         let path = self.experiment.folder.join(path);
         if path.exists() {
@@ -249,7 +250,7 @@ impl<'a> Making<'a> {
         self.facts.push((format!("{name}{comma}{variant}"), text));
     }
 
-    /// The facts, where no experiment follows.
+    /// Returns the facts, where no experiment follows.
     pub(crate) fn into_facts(self) -> lab::Facts {
         self.facts
     }
@@ -272,7 +273,7 @@ impl<'a> Making<'a> {
             .collect()
     }
 
-    /// The experiment of what was made: `setting` is what runs the kernels.
+    /// Returns the experiment of what was made: `setting` is what runs the kernels.
     #[must_use]
     pub fn experiment(self, setting: Setting, cells: Vec<Cell>) -> lab::Experiment {
         let plan = self.plan;

@@ -46,7 +46,7 @@ const TCG: &[Figure] = &[
     }),
 ];
 
-/// Of a modelled front end.
+/// The figures of a modelled front end.
 const FRONT_END: &[Figure] = &[
     (CYCLES, "/unit", |m| {
         Some(m.frontend.as_ref()?.cycles() / m.work as f64)
@@ -59,7 +59,7 @@ const FRONT_END: &[Figure] = &[
     }),
 ];
 
-/// Of the spans that a patch marks, by a modelled front end.
+/// The figures of the spans that a patch marks, by a modelled front end.
 const SPANS: &[Figure] = &[(CYCLES_SPAN, "/span", |m| m.spans.as_ref()?.cycles())];
 
 const KVM: &[Figure] = &[("time", "ns/unit", |m| {
@@ -91,7 +91,7 @@ impl Figured {
     }
 }
 
-/// The source of the figures of an accelerator.
+/// Returns the source of the figures of an accelerator.
 pub(crate) fn source(accelerator: Accelerator) -> Source {
     match accelerator {
         Accelerator::Tcg => Source::Model,
@@ -99,7 +99,7 @@ pub(crate) fn source(accelerator: Accelerator) -> Source {
     }
 }
 
-/// The metrics of a load, the one that decides first.
+/// Returns the metrics of a load, the one that decides first.
 pub(crate) fn metrics(load: &Load, figured: Figured) -> Vec<Metric> {
     let accelerator = figured.accelerator;
     let primary = match accelerator {
@@ -125,7 +125,7 @@ pub(crate) fn metrics(load: &Load, figured: Figured) -> Vec<Metric> {
     metrics
 }
 
-/// The figures of one boot.
+/// Returns the figures of one boot.
 pub(crate) fn values(measured: &Measured, figured: Figured) -> Values {
     let mut values: Values = figured
         .figures()

@@ -16,7 +16,7 @@ const COMPRESSED: [(&str, &str, &str); 3] = [
     ("gz", "gzip", "gzip"),
 ];
 
-/// The file of a module, given the path that it has if it is not compressed.
+/// Returns the file of a module, given the path that it has if it is not compressed.
 pub(crate) fn existing(plain: &Path) -> Option<PathBuf> {
     let compressed = COMPRESSED.iter().map(|(ending, ..)| {
         let mut path = plain.as_os_str().to_owned();
@@ -29,7 +29,7 @@ pub(crate) fn existing(plain: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The name that the module in this file has when it is not compressed, with
+/// Returns the name that the module in this file has when it is not compressed, with
 /// its `.ko`; nothing if the file is no module.
 pub fn plain_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
@@ -39,7 +39,7 @@ pub fn plain_name(path: &Path) -> Option<String> {
     (ending.is_empty() || compression.is_some_and(known)).then(|| format!("{stem}.ko"))
 }
 
-/// The module in this file, not compressed.
+/// Returns the module in this file, not compressed.
 ///
 /// # Errors
 /// [`Error::Failed`] if it cannot be read or is damaged, or if the program that

@@ -25,10 +25,10 @@ pub struct Measured {
     pub elapsed_ns: u64,
     /// Counts; `None` under KVM.
     pub counts: Option<Counts>,
-    /// What a front end lost, if one is modelled.
+    /// The losses of a front end, if one is modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frontend: Option<FrontEnd>,
-    /// What was counted within the spans that the kernel marks, if it marks any.
+    /// The counts within the spans that the kernel marks, if it marks any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans: Option<Spans>,
     /// All values that the guest sent.
@@ -45,7 +45,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The run as text: the load, the accelerator and `why` it was chosen, and
+    /// Returns the run as text: the load, the accelerator and `why` it was chosen, and
     /// the counts or the time. `slowdown` is the plugin's, if it was measured.
     #[must_use]
     pub fn text(&self, load: &Load, why: &str, slowdown: Option<f64>) -> String {
@@ -223,7 +223,7 @@ fn read_counts(text: &str) -> Result<Report, String> {
     Ok(report)
 }
 
-/// The reason on the console of a guest that ended without a result.
+/// Returns the reason on the console of a guest that ended without a result.
 fn cause(console: &str) -> String {
     for (needle, what) in [
         ("Out of memory: Killed", "the guest ran out of memory"),
@@ -241,7 +241,7 @@ fn cause(console: &str) -> String {
     "the guest ended without a result".into()
 }
 
-/// The outcome of a run without a result, with the console's last lines.
+/// Returns the outcome of a run without a result, with the console's last lines.
 pub fn invalid(why: String, folder: &Path) -> Invalid {
     let console = std::fs::read(folder.join("console")).unwrap_or_default();
     let console = String::from_utf8_lossy(&console);
@@ -259,7 +259,7 @@ pub fn invalid(why: String, folder: &Path) -> Invalid {
     }
 }
 
-/// A run for tests: 10 units, with the given misses of the kernel.
+/// Returns a run for tests: 10 units, with the given misses of the kernel.
 #[cfg(test)]
 pub fn sample(misses: u64) -> Outcome {
     let mode = |instructions, l1i_misses| crate::counts::ModeCounts {

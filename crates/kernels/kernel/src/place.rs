@@ -18,7 +18,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A tree of the cache is linked into the build's folder, with the
+    /// Makes the place. A tree of the cache is linked into the build's folder, with the
     /// objects inside: then make names every file relative to the objects,
     /// nothing of the cache's path gets into the kernel, and ccache recognises
     /// a file in another tree. A tree of the user's stays where it is.
@@ -44,7 +44,7 @@ impl Place {
         })
     }
 
-    /// The arguments of every call of make for this build.
+    /// Returns the arguments of every call of make for this build.
     pub(crate) fn arguments(&self, variables: &[String]) -> Vec<OsString> {
         let mut list: Vec<OsString> = vec!["-C".into(), self.source.clone().into()];
         let mut output = OsString::from("O=");
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// The error of a build: the first that its log has, else `failure`.
+/// Returns the error of a build: the first that its log has, else `failure`.
 pub(crate) fn build_error(cache: &Cache<'_>, log: &Path, what: &str, failure: &str) -> Error {
     let read = |end: &str| std::fs::read_to_string(log.with_extension(end)).unwrap_or_default();
     let output = read("err") + &read("out");
@@ -69,7 +69,7 @@ pub(crate) fn build_error(cache: &Cache<'_>, log: &Path, what: &str, failure: &s
     ))
 }
 
-/// The first line that is an error of a compiler or linker, else make's own.
+/// Returns the first line that is an error of a compiler or linker, else make's own.
 fn first_error(output: &str) -> Option<&str> {
     let find = |needle: &str| output.lines().find(|line| line.contains(needle));
     find(": error:")

@@ -53,7 +53,7 @@ const PUBLISHED: &[Published] = &[
     },
 ];
 
-/// The names of the reports.
+/// Returns the names of the reports.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PUBLISHED.iter().map(|report| report.name)
 }
@@ -106,7 +106,7 @@ pub struct Figure {
     sig: &'static str,
 }
 
-/// The published figures beside ours, where both exist.
+/// Returns the published figures beside ours, where both exist.
 ///
 /// # Errors
 /// If the published figures of the report cannot be read.
@@ -141,7 +141,7 @@ struct Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// The first measured cell with the wanted key.
+    /// Returns the first measured cell with the wanted key.
     fn cell(&self, wanted: impl Fn(&Key) -> bool) -> Option<&JudgedCell> {
         let measured = self.verdicts.cells.iter().filter(|c| c.is_measured());
         let mut found = measured.filter(|c| wanted(&self.experiment.cells[c.cell].key));
@@ -157,7 +157,7 @@ fn metric<'a>(cell: &'a JudgedCell, name: &str) -> Option<&'a JudgedMetric> {
     cell.metrics.iter().find(|m| m.metric.name == name)
 }
 
-/// The verdict as in the tables.
+/// Returns the verdict as in the tables.
 fn sig(metric: &JudgedMetric) -> &'static str {
     MetricRow {
         name: String::new(),
@@ -171,7 +171,7 @@ fn sig(metric: &JudgedMetric) -> &'static str {
     .sig()
 }
 
-/// The change from `old` to `new` in percent.
+/// Returns the change from `old` to `new` in percent.
 fn percent_of(old: f64, new: f64) -> f64 {
     (new / old - 1.0) * 100.0
 }
@@ -248,8 +248,9 @@ fn workloads(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     figures
 }
 
-/// `[[row]]`: ticks of one call, by compiler and mitigation; ours are modelled ticks of the
-/// same stretch, or instructions of a whole switch where no front end was modelled.
+/// Reads `[[row]]`: ticks of one call, by compiler and mitigation; ours are modelled
+/// ticks of the same stretch, or instructions of a whole switch where no front end was
+/// modelled.
 fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     let mut figures = Vec::new();
     for row in list(table, "row") {
@@ -299,14 +300,15 @@ fn switches(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     figures
 }
 
-/// Ticks of the time-stamp counter in a cycle of the core, on the published machine.
+/// Returns the ticks of the time-stamp counter in a cycle of the core, on the published
+/// machine.
 fn ticks_a_cycle(table: &Table) -> Option<f64> {
     let clock = table.get("clock")?;
     let ghz = |key: &str| clock.get(key)?.as_float();
     Some(ghz("tsc_ghz")? / ghz("core_ghz")?)
 }
 
-/// `[[size]]`: bzImage with a compiler option.
+/// Reads `[[size]]`: bzImage with a compiler option.
 fn images(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     let mut figures = Vec::new();
     for size in list(table, "size") {
@@ -330,9 +332,8 @@ fn images(ours: &Ours<'_>, table: &Table) -> Vec<Figure> {
     figures
 }
 
-/// Of the figures that were published as beyond noise and
-/// are shown here either way, the number that point in the same direction, and
-/// the number of all.
+/// Counts the figures that were published as beyond noise and are shown here either
+/// way: those that point in the same direction, and all of them.
 pub fn agreement(figures: &[Figure]) -> (usize, usize) {
     let shown: Vec<(f64, f64)> = figures
         .iter()
@@ -343,7 +344,7 @@ pub fn agreement(figures: &[Figure]) -> (usize, usize) {
     (same.count(), shown.len())
 }
 
-/// The figures as a section; `None` if there are no figures.
+/// Returns the figures as a section; `None` if there are no figures.
 #[must_use]
 pub fn section(figures: &[Figure]) -> Option<Section> {
     if figures.is_empty() {

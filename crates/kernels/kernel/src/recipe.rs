@@ -47,8 +47,8 @@ pub struct Experiment {
     pub question: String,
     /// Name of the published report, as in `reference/`.
     pub reference: Option<String>,
-    /// What both kernels mark as a span (locklab-marker.h), in words; the cycles of one are
-    /// a figure then, where a front end is modelled.
+    /// The part of both kernels that is marked as a span (locklab-marker.h), in words;
+    /// the cycles of one are a figure then, where a front end is modelled.
     pub span: Option<String>,
     /// Changes common to both kernels.
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct WorkloadEntry {
 }
 
 impl WorkloadEntry {
-    /// The load, with defaults for everything that the file leaves out.
+    /// Returns the load, with defaults for everything that the file leaves out.
     fn load(&self) -> Load {
         let mut load = Load::new(self.name);
         load.operations = self.operations.unwrap_or(load.operations);
@@ -181,7 +181,7 @@ impl Experiment {
         parts.iter().any(|part| part.image.is_some())
     }
 
-    /// The variants; a single one without a name if the file has none.
+    /// Returns the variants; a single one without a name if the file has none.
     #[must_use]
     pub fn variants(&self) -> Vec<Variant> {
         if self.variant.is_empty() {
@@ -217,7 +217,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The loads: the file's workloads, or those of `asked`, each with
+    /// Returns the loads: the file's workloads, or those of `asked`, each with
     /// `operations` operations if given, on `vcpus` vCPUs.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Experiment {
         Ok(loads)
     }
 
-    /// The complete recipe of one of the kernels.
+    /// Returns the complete recipe of one of the kernels.
     #[must_use]
     pub fn recipe(&self, side: Side, variant: Option<&Variant>) -> Changes {
         let mut recipe = Changes::default();

@@ -79,7 +79,7 @@ fn sections(spec: &Spec) -> Vec<Section> {
     sections
 }
 
-/// The additional JSON fields of a comparison of kernels.
+/// Returns the additional JSON fields of a comparison of kernels.
 fn data(spec: &Spec) -> Map<String, Value> {
     let footprint = spec.sizes.iter().map(|sizes| {
         json!({

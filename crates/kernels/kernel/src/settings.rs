@@ -79,7 +79,7 @@ pub struct TestMachineSettings {
 }
 
 impl TestMachineSettings {
-    /// The serial number of the disk that may be overwritten, if there is one.
+    /// Returns the serial number of the disk that may be overwritten, if there is one.
     ///
     /// # Errors
     /// If the file and the command line do not name the same, or it is no serial
@@ -202,7 +202,7 @@ impl NewName for BootLimit {
 pub const BOOT_LIMIT: Limit = Limit::seconds(900);
 
 impl GuestSettings {
-    /// CPUs of a guest.
+    /// Returns the CPUs of a guest.
     ///
     /// # Errors
     /// [`Error::Usage`] if there are several without KVM. This is checked
@@ -216,7 +216,7 @@ impl GuestSettings {
         }
     }
 
-    /// The processor whose front end is modelled, if any.
+    /// Returns the processor whose front end is modelled, if any.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no processor of this name.
@@ -254,7 +254,7 @@ impl GuestSettings {
         Ok(())
     }
 
-    /// The time limit of a boot.
+    /// Returns the time limit of a boot.
     #[must_use]
     pub fn limit(&self) -> Duration {
         self.boot_limit.unwrap_or(BOOT_LIMIT).duration()

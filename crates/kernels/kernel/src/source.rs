@@ -27,7 +27,7 @@ pub struct Tree {
     pub patch: String,
 }
 
-/// The tree of a recipe, made if the cache does not have it. Paths of patches
+/// Returns the tree of a recipe, made if the cache does not have it. Paths of patches
 /// are relative to `folder`.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ pub fn tree(cache: &Cache<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, 
     })
 }
 
-/// The unchanged tree.
+/// Returns the unchanged tree.
 fn original(cache: &Cache<'_>, source: &str, folder: &Path) -> Result<Tree, Error> {
     if let Some(version) = source.strip_prefix("debian:") {
         return debian(cache, version);
@@ -133,7 +133,7 @@ fn original(cache: &Cache<'_>, source: &str, folder: &Path) -> Result<Tree, Erro
     })
 }
 
-/// Debian's source package, which must be installed.
+/// Returns Debian's source package, which must be installed.
 fn debian(cache: &Cache<'_>, version: &str) -> Result<Tree, Error> {
     let archive = PathBuf::from(format!("/usr/src/linux-source-{version}.tar.xz"));
     let Ok(facts) = archive.metadata() else {
@@ -224,7 +224,7 @@ fn revision_of(cache: &Cache<'_>, repository: &Path, revision: &str) -> Result<T
     })
 }
 
-/// A hash of names, sizes and times: a tree is too large to be read.
+/// Returns a hash of names, sizes and times: a tree is too large to be read.
 fn content_of(path: &Path) -> Result<String, Error> {
     use std::os::unix::fs::MetadataExt;
     let mut list = Vec::new();
@@ -255,7 +255,7 @@ fn content_of(path: &Path) -> Result<String, Error> {
     Ok(key(list.iter().map(String::as_bytes)))
 }
 
-/// A copy of a tree, in place of what an interrupted copy left. One of the
+/// Returns a copy of a tree, in place of what an interrupted copy left. One of the
 /// cache shares its files.
 ///
 /// # Errors
@@ -305,7 +305,7 @@ fn apply(cache: &Cache<'_>, tree: &Path, patch: &Path) -> Result<(), Error> {
     )))
 }
 
-/// The first hunk that `patch` refused, with its file.
+/// Returns the first hunk that `patch` refused, with its file.
 fn refused_hunk(output: &str) -> String {
     let mut file = "";
     for line in output.lines() {

@@ -32,7 +32,7 @@ pub struct VariantSizes {
     pub inlined: Vec<(String, [u64; 2])>,
 }
 
-/// The sizes of two builds.
+/// Returns the sizes of two builds.
 ///
 /// # Errors
 /// [`Error::Failed`] if an image cannot be read.
@@ -88,13 +88,13 @@ impl Spec {
     }
 }
 
-/// The sizes that an experiment holds.
+/// Returns the sizes that an experiment holds.
 #[must_use]
 pub fn sizes_of(experiment: &Experiment) -> Vec<VariantSizes> {
     Spec::of(experiment).sizes
 }
 
-/// The change in percent.
+/// Returns the change in percent.
 pub(crate) fn percent(old: u64, new: u64) -> f64 {
     (new as f64 / old as f64 - 1.0) * 100.0
 }

@@ -23,7 +23,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The name of its metric, acquisitions a second at this point: that of a
+    /// Returns the name of its metric, acquisitions a second at this point: that of a
     /// matrix's metrics, and the point.
     #[must_use]
     pub fn metric(self) -> String {
@@ -48,14 +48,14 @@ pub struct CellResult {
 }
 
 impl CellResult {
-    /// Acquisitions a second of the guest's clock.
+    /// Returns the acquisitions a second of the guest's clock.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.total as f64 * 1e9 / self.ns as f64
     }
 }
 
-/// A metric for each cell of the matrix, each judged as a cell of a matrix is.
+/// Returns a metric for each cell of the matrix, each judged as a cell of a matrix is.
 #[must_use]
 pub fn metrics(lengths: &Lengths, vcpus: u64, source: Source) -> Vec<Metric> {
     let mut metrics = Vec::new();
@@ -79,7 +79,7 @@ pub fn metrics(lengths: &Lengths, vcpus: u64, source: Source) -> Vec<Metric> {
     metrics
 }
 
-/// The cells of a run, in the order of the plan.
+/// Returns the cells of a run, in the order of the plan.
 #[must_use]
 pub fn cells(measured: &Measured) -> Vec<(Point, CellResult)> {
     let mut cells: Vec<(Point, CellResult)> = measured
@@ -115,7 +115,7 @@ fn numbers(text: &str, between: char) -> Option<Vec<u64>> {
     text.split(between).map(|n| n.parse().ok()).collect()
 }
 
-/// One run's cells as lines of text.
+/// Returns one run's cells as lines of text.
 #[must_use]
 pub fn table(measured: &Measured, unit: &str) -> String {
     let cells = cells(measured);

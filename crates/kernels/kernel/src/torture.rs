@@ -99,7 +99,7 @@ pub fn as_built(
     })
 }
 
-/// The runs of a kernel, each with the name of its place.
+/// Returns the runs of a kernel, each with the name of its place.
 fn runs<'a>(
     kernel: &'a Kernel,
     load: &'a Load,
@@ -153,7 +153,7 @@ const LOCKS: [&str; 8] = [
     "/atomic",
 ];
 
-/// The check that kernels take before they go to a test machine: the one that the file
+/// Returns the check that kernels take before they go to a test machine: the one that the file
 /// asks for, or one of the usual length where a patch changes a lock.
 #[must_use]
 pub fn torture_load(plan: &Plan) -> Option<Load> {

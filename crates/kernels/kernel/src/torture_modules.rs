@@ -25,7 +25,7 @@ const MODULES: [[&str; 2]; 2] = [
 const KBUILD: &str = "ccflags-y := -I$(srctree)/kernel\n\
                       obj-m := kernel/torture.o kernel/locking/locktorture.o\n";
 
-/// The folder in which both modules of a build are, by their paths in the tree.
+/// Returns the folder in which both modules of a build are, by their paths in the tree.
 ///
 /// # Errors
 /// If the kernel takes no modules, a source of them cannot be read, or they do not

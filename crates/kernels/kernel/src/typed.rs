@@ -2,7 +2,7 @@
 //! file are relative to the file, those on a command line to the working
 //! directory.
 
-/// A source as typed.
+/// Returns a source as typed.
 #[must_use]
 pub fn source(source: &str) -> String {
     if source.starts_with("debian:") {
@@ -16,7 +16,7 @@ pub fn source(source: &str) -> String {
     }
 }
 
-/// A configuration as typed.
+/// Returns a configuration as typed.
 #[must_use]
 pub fn config(config: &str) -> String {
     if matches!(config, "workloads" | "defconfig" | "test-machine" | "box") {

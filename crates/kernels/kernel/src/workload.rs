@@ -40,7 +40,7 @@ pub enum Workload {
 pub type Program = (&'static str, &'static str);
 
 impl Workload {
-    /// The name on the command line and in files.
+    /// Returns the name on the command line and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Workload {
         }
     }
 
-    /// The programs that it runs.
+    /// Returns the programs that it runs.
     #[must_use]
     pub fn programs(self) -> &'static [Program] {
         match self {
@@ -76,7 +76,7 @@ impl Workload {
         }
     }
 
-    /// The modules of the build that it loads itself.
+    /// Returns the modules of the build that it loads itself.
     #[must_use]
     pub fn modules(self) -> &'static [&'static str] {
         match self {
@@ -85,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// A change to both kernels without which it cannot run: a patch of Locklab
+    /// Returns a change to both kernels without which it cannot run: a patch of Locklab
     /// by its name and text, and the option that enables it.
     #[must_use]
     pub fn needs(self) -> Option<[&'static str; 3]> {
@@ -99,7 +99,7 @@ impl Workload {
         }
     }
 
-    /// The metric that decides. A loop that fits into the cache has hardly any
+    /// Returns the metric that decides. A loop that fits into the cache has hardly any
     /// misses, so for a lock in one it is the instructions.
     #[must_use]
     pub fn primary(self) -> &'static str {
@@ -109,7 +109,7 @@ impl Workload {
         }
     }
 
-    /// Memory of the guest, in MiB.
+    /// Returns the memory of the guest, in MiB.
     #[must_use]
     pub fn memory_mib(self) -> u32 {
         match self {
@@ -118,7 +118,7 @@ impl Workload {
         }
     }
 
-    /// Units of work by default: seconds of a run under TCG.
+    /// Returns the units of work by default: seconds of a run under TCG.
     #[must_use]
     pub fn operations(self) -> u64 {
         match self {
@@ -162,7 +162,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The workload of one process on one CPU; a matrix has the lengths of report 3.
+    /// Returns the workload of one process on one CPU; a matrix has the lengths of report 3.
     #[must_use]
     pub fn new(workload: Workload) -> Self {
         Self {
@@ -193,7 +193,7 @@ impl Load {
         }
     }
 
-    /// The options that it needs on the kernel's command line.
+    /// Returns the options that it needs on the kernel's command line.
     #[must_use]
     pub fn cmdline(&self) -> &'static str {
         match (self.workload, &self.disk) {
@@ -203,7 +203,7 @@ impl Load {
         }
     }
 
-    /// The plan for the guest: one `KEY VALUE` per line.
+    /// Returns the plan for the guest: one `KEY VALUE` per line.
     #[must_use]
     pub fn plan(&self) -> String {
         let amount = match self.workload {
@@ -236,7 +236,7 @@ impl Load {
     }
 }
 
-/// The key of a load in a variant.
+/// Returns the key of a load in a variant.
 pub fn cell_key(load: &Load, variant: &str) -> Key {
     Key::workload(load.workload.name(), variant)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 const VERSION: usize = 0x20e;
 const SECTOR: usize = 0x200;
 
-/// The release and the version in an image: what `uname -r` and `uname -v`
+/// Returns the release and the version in an image: what `uname -r` and `uname -v`
 /// print in its kernel.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// The disk with this serial number.
+    /// Returns the disk with this serial number.
     ///
     /// # Errors
     /// If there is none, several, or one that is in use.
@@ -141,7 +141,7 @@ fn held(home: &Home, disk: &str) -> (State, String) {
     }
 }
 
-/// `NAME STATE SECTORS SERIAL`, where a serial number may have spaces.
+/// Reads `NAME STATE SECTORS SERIAL`, where a serial number may have spaces.
 fn parts(line: &str) -> Option<(&str, &str, u64, &str)> {
     let mut words = line.splitn(4, ' ');
     let (name, state) = (words.next()?, words.next()?);

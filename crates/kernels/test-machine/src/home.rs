@@ -82,12 +82,12 @@ impl Home {
         self.all(key).first().map(String::as_str)
     }
 
-    /// The folder in memory from which a program of ours can be started.
+    /// Returns the folder in memory from which a program of ours can be started.
     pub(crate) fn folder(&self) -> Option<String> {
         self.get("folder").map(|folder| format!("{folder}/locklab"))
     }
 
-    /// The processor, for reports.
+    /// Returns the processor, for reports.
     #[must_use]
     pub fn processor(&self) -> String {
         let name = self.get("processor").unwrap_or("an unknown processor");
@@ -106,7 +106,7 @@ impl Home {
         })
     }
 
-    /// The network of the connection, or what the settings say instead.
+    /// Returns the network of the connection, or what the settings say instead.
     ///
     /// # Errors
     /// Why it cannot be told, and which setting tells it.

@@ -91,7 +91,7 @@ impl RemoteKernels<'_> {
         Ok((up, kernel))
     }
 
-    /// The command line of a measured kernel: the consoles are the machine's own.
+    /// Returns the command line of a measured kernel: the consoles are the machine's own.
     fn cmdline(&self, variant: &ReadyVariant, own: &str) -> String {
         let home = self.machine.home().get("cmdline").unwrap_or_default();
         let mut words: Vec<String> = home
@@ -115,7 +115,7 @@ impl RemoteKernels<'_> {
         self.cells.loads(&variant.name).cloned().collect()
     }
 
-    /// The initramfs of a side, made once in a session.
+    /// Returns the initramfs of a side, made once in a session.
     fn initramfs(&self, variant: &ReadyVariant, side: Side) -> Result<PathBuf, Error> {
         let mut variants = self.cells.variants().into_iter();
         let at = variants.position(|other| other.name == variant.name);
@@ -248,7 +248,7 @@ impl From<Trouble> for Error {
     }
 }
 
-/// The sample of a run; the whole outcome is kept beside the figures.
+/// Returns the sample of a run; the whole outcome is kept beside the figures.
 fn sample(result: Result<Measured, String>, kernel: &Value) -> Sample {
     match result {
         Ok(measured) => Sample {
@@ -265,7 +265,7 @@ fn sample(result: Result<Measured, String>, kernel: &Value) -> Sample {
 
 const COUNTER: &str = "counter-";
 
-/// The counters of a run, by their names.
+/// Returns the counters of a run, by their names.
 pub(crate) fn counters(measured: &Measured) -> impl Iterator<Item = (&str, f64)> {
     measured
         .results
@@ -273,7 +273,7 @@ pub(crate) fn counters(measured: &Measured) -> impl Iterator<Item = (&str, f64)>
         .filter_map(|(key, value)| Some((key.strip_prefix(COUNTER)?, value.parse().ok()?)))
 }
 
-/// The counters that are not there, with the reason.
+/// Returns the counters that are not there, with the reason.
 pub(crate) fn uncounted(measured: &Measured) -> Vec<String> {
     let results = measured.results.iter();
     results
@@ -293,7 +293,7 @@ fn values(measured: &Measured) -> Values {
 
 const TIME: &str = "time";
 
-/// The metrics of a load: time decides, and these counters explain.
+/// Returns the metrics of a load: time decides, and these counters explain.
 pub(crate) fn metrics(load: &Load, counters: &[String], source: Source) -> Vec<Metric> {
     let mut metrics = vec![Metric::lower(TIME, "ns/unit", source).with_role(Role::Primary)];
     let counted = counters.iter();
@@ -358,7 +358,7 @@ impl Instrument for RemoteKernels<'_> {
         Some(self.cycle? * 2 * pairs * u32::try_from(variants.len()).ok()?)
     }
 
-    /// Never called: cells share a boot.
+    /// Is never called: cells share a boot.
     fn run(&mut self, cell: &Cell, _: &Turn, _: Side) -> Result<Sample, Stopped> {
         Err(Stopped::Fatal(format!("{} was to be run alone", cell.key)))
     }

@@ -7,7 +7,7 @@ use locklab_kernel::module_file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The files of these modules and of all that they depend on, in the order in
+/// Returns the files of these modules and of all that they depend on, in the order in
 /// which they load. One that the folder does not have is built in.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ fn depends(bytes: &[u8]) -> Vec<String> {
     names.map(normal).collect()
 }
 
-/// A module's name: files write it with either sign.
+/// Returns a module's name in one form: files write it with `-` or `_`.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -153,7 +153,7 @@ pub fn prepare<'a>(
     Ok((remote, experiment))
 }
 
-/// The experiment before anything is known about it.
+/// Returns the experiment before anything is known about it.
 fn empty(plan: &Plan) -> Experiment {
     Experiment {
         kind: recipe::KIND.into(),
@@ -218,7 +218,7 @@ fn folder_of(cache: &Cache<'_>, destination: &str) -> Result<PathBuf, Error> {
     cache.folder(&format!("test-machines/{}", key([destination.as_bytes()])))
 }
 
-/// The time of a boot from home to home, by the last session with a machine.
+/// Returns the time of a boot from home to home, by the last session with a machine.
 #[must_use]
 pub(crate) fn last_cycle(cache: &Cache<'_>, target: &Target) -> Option<Duration> {
     let name = key([target.destination().as_bytes()]);
@@ -238,7 +238,7 @@ struct Trial {
 }
 
 impl RemoteKernels<'_> {
-    /// The first boot of a session: of the baseline, as a trial that does not
+    /// Makes the first boot of a session: of the baseline, as a trial that does not
     /// count. It finds out what is counted there, and that every workload runs.
     fn trial(&mut self, variant: &ReadyVariant) -> Result<Trial, Error> {
         self.cache

@@ -18,7 +18,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A new session, with keys of its own.
+    /// Returns a new session, with keys of its own.
     ///
     /// # Errors
     /// [`Error::Failed`] if ssh-keygen or dropbear is missing, or the cache
@@ -58,7 +58,7 @@ impl Session {
         Ok(session)
     }
 
-    /// A folder without keys, for tests and for looking at a machine.
+    /// Returns a folder without keys, for tests and for looking at a machine.
     ///
     /// # Errors
     /// [`Error::Failed`] if there is no room for temporary files.
@@ -68,18 +68,18 @@ impl Session {
         Ok(Self { folder })
     }
 
-    /// The folder of the session's keys and sockets.
+    /// Returns the folder of the session's keys and sockets.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file in it.
+    /// Returns a file in it.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
 
-/// A name that no other start of a kernel has.
+/// Returns a name that no other start of a kernel has.
 pub(crate) fn token() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/uuid")
         .unwrap_or_default()

@@ -60,7 +60,7 @@ pub(crate) struct Ssh {
 }
 
 impl Ssh {
-    /// The user's ssh to `destination`; what it prints is kept in `folder`.
+    /// Returns the user's ssh to `destination`; what it prints is kept in `folder`.
     ///
     /// # Errors
     /// [`Error::Failed`] if there is no ssh.
@@ -92,7 +92,7 @@ impl Ssh {
         }
     }
 
-    /// The machine, as ssh knows it.
+    /// Returns the machine, as ssh knows it.
     pub(crate) fn destination(&self) -> &str {
         &self.destination
     }
@@ -124,7 +124,7 @@ impl Ssh {
         options
     }
 
-    /// The command that a user types to restart the machine from a measured
+    /// Returns the command that a user types to restart the machine from a measured
     /// kernel.
     pub(crate) fn by_hand(&self, command: &str) -> String {
         let options = self.options(To::Kernel);
@@ -184,7 +184,7 @@ impl Ssh {
     }
 }
 
-/// The last line that says something, without our own name before it.
+/// Returns the last line that says something, without our own name before it.
 fn last_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.next_back().unwrap_or("it said nothing");

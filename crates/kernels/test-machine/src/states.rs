@@ -89,9 +89,9 @@ const TOKEN: &str = "locklab.token=";
 /// Says where the machine is.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
-    /// In its own system, whose boot id was this.
+    /// It runs its own system, whose boot id was this.
     Home(String),
-    /// In a measured kernel, or on the way to it.
+    /// It runs a measured kernel, or is on the way to it.
     Kernel(Up),
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Up {
     /// The boot id of the system from which it was started.
     before: String,
     pub(crate) facts: Facts,
-    /// From the start to the first answer.
+    /// The time from the start to the first answer.
     pub(crate) seconds: f64,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Machine<'a> {
     cache: &'a Cache<'a>,
     place: Place,
     home: Home,
-    /// Between two questions whether it answers.
+    /// The pause between two questions whether it answers.
     pub(crate) pause: Duration,
     /// The longest answer to such a question.
     look: Duration,
@@ -235,7 +235,7 @@ impl<'a> Machine<'a> {
         self.wait_until_up(start, &token, &before, Instant::now())
     }
 
-    /// The end of a start before the kernel ran.
+    /// Ends a start whose kernel did not run.
     fn not_started(&mut self, to: To, no: &NoAnswer) -> Trouble {
         match (no, to) {
             (NoAnswer::Interrupted, _) => self.interrupted(),
@@ -288,7 +288,7 @@ impl<'a> Machine<'a> {
         let _ = self.ssh.call(To::Home, &command, None, LOOK, &never);
     }
 
-    /// The folder of the session in the machine's own system.
+    /// Returns the folder of the session in the machine's own system.
     fn folder(&self) -> String {
         self.home.folder().unwrap_or_else(|| "/run/locklab".into())
     }
@@ -506,7 +506,7 @@ fn shell(command: &str, folder: &Path) -> Launch {
     }
 }
 
-/// The SHA-256 of a file, as sha256sum prints it.
+/// Returns the SHA-256 of a file, as sha256sum prints it.
 pub(crate) fn sum(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     let hash = Sha256::digest(&bytes);

@@ -87,7 +87,7 @@ pub(crate) fn on_machine(
     )])
 }
 
-/// One kernel: booted, tortured, and left; why its lock failed, if it did.
+/// Boots, tortures and leaves one kernel; returns why its lock failed, if it did.
 fn tortured(
     remote: &mut RemoteKernels<'_>,
     variant: &ReadyVariant,

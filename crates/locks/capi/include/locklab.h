@@ -373,7 +373,7 @@ void locklab_mcs_hand_over(locklab_mcs_node_t *node);
 uint32_t locklab_version(void);
 
 /*
- Nanoseconds of a clock that never goes back, by which deadlines are
+ Returns the nanoseconds of a clock that never goes back, by which deadlines are
  measured: CLOCK_MONOTONIC on unix; in a freestanding build the host's.
  */
 uint64_t locklab_now(void);

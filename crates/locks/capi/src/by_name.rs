@@ -298,7 +298,7 @@ pub extern "C" fn locklab_version() -> u32 {
     }
 }
 
-/// Nanoseconds of a clock that never goes back, by which deadlines are
+/// Returns the nanoseconds of a clock that never goes back, by which deadlines are
 /// measured: CLOCK_MONOTONIC on unix; in a freestanding build the host's.
 #[unsafe(no_mangle)]
 pub extern "C" fn locklab_now() -> u64 {

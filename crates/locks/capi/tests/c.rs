@@ -31,7 +31,7 @@ fn library(folder: &str, arguments: &[&str]) -> PathBuf {
     target.join("release/liblocklab_c.a")
 }
 
-/// The C compilers that are installed; a test that lacks one counts as
+/// Returns the C compilers that are installed; a test that lacks one counts as
 /// skipped.
 fn compilers(names: &[&'static str]) -> Vec<&'static str> {
     let (found, missing): (Vec<_>, Vec<_>) = names

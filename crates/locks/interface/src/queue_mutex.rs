@@ -81,7 +81,7 @@ impl<T, L, P> QueueMutex<T, L, P> {
 }
 
 impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> {
-    /// Acquires.
+    /// Acquires the lock.
     #[inline]
     pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
         const { crate::mutex::admits_one_guard::<P, L>() };

@@ -33,7 +33,7 @@ unsafe impl Host for Numbered {
     }
 }
 
-/// Acquisitions of so many with a node, together, and of one without.
+/// Returns the acquisitions of so many with a node, together, and of one without.
 fn count<L: RawLock<Native<Numbered>, Ctx = ()>>(threads: usize, seconds: u64) -> [u64; 2] {
     let (lock, over) = (L::default(), AtomicBool::new(false));
     let acquire = |number: Option<usize>| {

@@ -16,7 +16,7 @@ pub struct AndersonSlot {
 }
 
 impl AndersonSlot {
-    /// A context that is in no queue.
+    /// Returns a context that is in no queue.
     pub const fn new() -> Self {
         Self { turn: Cell::new(0) }
     }
@@ -54,7 +54,7 @@ impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
         "the slots go round as the counter wraps only if their number is a power of two; at least 2, at most 8192"
     );
 
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         const { Self::POWER_OF_TWO };
         Self {

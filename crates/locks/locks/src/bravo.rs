@@ -53,7 +53,7 @@ pub struct Bravo<L, P: Platform = NativePlatform> {
 pub type BravoPhaseFair<P = NativePlatform> = Bravo<PhaseFair<P>, P>;
 
 impl<L: RawRwLock, P: Platform> Bravo<L, P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             lock: L::INIT,
@@ -74,7 +74,7 @@ impl<L: RawRwLock, P: Platform> Bravo<L, P> {
         ptr::from_ref(self).addr()
     }
 
-    /// The entry in which this CPU publishes what it reads.
+    /// Returns the entry in which this CPU publishes what it reads.
     #[inline(always)]
     fn own_entry() -> Option<&'static P::Usize> {
         let table = P::visible_readers();

@@ -157,7 +157,7 @@ macro_rules! catalogue {
             None
         }
 
-        /// As [`visit_kind`], with the lock's parameters in a model for `CPUS`
+        /// Does what [`visit_kind`] does, with the lock's parameters in a model for `CPUS`
         /// CPUs, a power of two.
         pub fn visit_model<P: Platform, const CPUS: usize, V: KindVisitor<P>>(
             name: &str,

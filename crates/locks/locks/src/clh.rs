@@ -34,7 +34,7 @@ struct Place<P: Platform> {
 }
 
 impl<P: Platform> ClhHandle<P> {
-    /// A handle that is in no queue.
+    /// Returns a handle that is in no queue.
     pub const fn new() -> Self {
         Self {
             own: ClhNode { held: P::U32::ZERO },
@@ -45,7 +45,7 @@ impl<P: Platform> ClhHandle<P> {
         }
     }
 
-    /// The node of the first acquisition. Out of line, so that all others pass
+    /// Returns the node of the first acquisition. Out of line, so that all others pass
     /// without a taken branch.
     #[cold]
     #[inline(never)]
@@ -88,7 +88,7 @@ pub struct Clh<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Clh<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             tail: CacheLine(P::Ptr::ZERO),

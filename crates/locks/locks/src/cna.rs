@@ -19,7 +19,7 @@ pub struct CnaNode<P: Platform = NativePlatform> {
     /// Null while the owner must wait; [`alone`] for the lock with an empty
     /// second queue; otherwise the lock, and the head of the second queue.
     grant: P::Ptr<CnaNode<P>>,
-    /// In the head of the second queue, the last node of that queue.
+    /// Points, in the head of the second queue, to the last node of that queue.
     second_tail: P::Ptr<CnaNode<P>>,
     numa: P::Usize,
     /// Number of handoffs within the NUMA node up to this one.
@@ -27,7 +27,7 @@ pub struct CnaNode<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> CnaNode<P> {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> Self {
         Self {
             next: P::Ptr::ZERO,
@@ -55,7 +55,7 @@ impl<P: Platform> Default for CnaNode<P> {
     }
 }
 
-/// The grant that means "and no second queue"; no node has this address.
+/// Returns the grant that means "and no second queue"; no node has this address.
 fn alone<P: Platform>() -> *mut CnaNode<P> {
     ptr::without_provenance_mut(1)
 }
@@ -76,11 +76,13 @@ pub struct Cna<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Cna<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { tail: P::Ptr::ZERO }
     }
 
+    /// Waits until the predecessor hands the lock to `own`.
+    ///
     /// # Safety
     /// `predecessor` was the tail that `own` has replaced.
     #[cold]
@@ -97,6 +99,8 @@ impl<P: Platform> Cna<P> {
             .spin_until(Ordering::Acquire, |grant| !grant.is_null());
     }
 
+    /// Releases the lock, to a waiter if there is one.
+    ///
     /// # Safety
     /// `own` is the holder's node.
     #[inline(always)]
@@ -136,6 +140,8 @@ impl<P: Platform> Cna<P> {
         unsafe { Self::hand_over(own, next, second) };
     }
 
+    /// Hands the lock to a waiter of the holder's NUMA node, or else to the first one.
+    ///
     /// # Safety
     /// `own` is the holder's node, `next` the one behind it, `second` the
     /// second queue or [`alone`].
@@ -220,6 +226,8 @@ impl<P: Platform> Cna<P> {
         }
     }
 
+    /// Hands the lock, and the second queue, to `heir`.
+    ///
     /// # Safety
     /// `heir` waits.
     unsafe fn grant(heir: *mut CnaNode<P>, second: *mut CnaNode<P>, local: u32) {

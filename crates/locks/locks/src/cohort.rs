@@ -198,7 +198,7 @@ impl<P: Platform, C: Default> Default for CohortCtx<P, C> {
 }
 
 impl<P: Platform, R: Recipe<P>, const NODES: usize> Cohort<P, R, NODES> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             global: CacheLine(R::GLOBAL),

@@ -23,7 +23,7 @@ pub struct Drepper2<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Drepper2<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }

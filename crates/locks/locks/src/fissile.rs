@@ -28,7 +28,7 @@ pub struct Fissile<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Fissile<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             word: P::U32::ZERO,

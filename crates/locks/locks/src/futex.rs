@@ -29,7 +29,7 @@ pub struct Futex<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Futex<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }
@@ -140,7 +140,7 @@ pub struct FutexAdaptive<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> FutexAdaptive<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             futex: Futex::new(),

@@ -24,7 +24,7 @@ pub struct GlibcAdaptive<P: Platform = NativePlatform, const MOST: u32 = 100> {
 }
 
 impl<P: Platform, const MOST: u32> GlibcAdaptive<P, MOST> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             futex: Futex::new(),

@@ -14,7 +14,7 @@ pub struct HemlockGrant<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> HemlockGrant<P> {
-    /// An empty mailbox.
+    /// Returns an empty mailbox.
     pub const fn new() -> Self {
         Self {
             grant: P::Ptr::ZERO,
@@ -47,7 +47,7 @@ pub struct Hemlock<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Hemlock<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { tail: P::Ptr::ZERO }
     }

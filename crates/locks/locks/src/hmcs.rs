@@ -27,7 +27,7 @@ pub struct HmcsNode<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> HmcsNode<P> {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> Self {
         Self {
             next: P::Ptr::ZERO,
@@ -146,7 +146,7 @@ pub struct Hmcs<P: Platform = NativePlatform, const NODES: usize = 8> {
 }
 
 impl<P: Platform, const NODES: usize> Hmcs<P, NODES> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             root: CacheLine(Queue::NEW),

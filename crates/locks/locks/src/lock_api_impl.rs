@@ -71,7 +71,7 @@ pub(crate) use fair;
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The instant `time` from now, or the last representable one if that is
+    /// Returns the instant `time` from now, or the last representable one if that is
     /// earlier.
     pub fn after<P: crate::platform::Platform>(time: core::time::Duration) -> Self {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);

@@ -21,15 +21,15 @@ const TURNS: u32 = 256;
 /// the end of `unlock`.
 #[repr(C, align(64))]
 pub struct MalthusianNode<P: Platform = NativePlatform> {
-    /// In the queue, the next waiter; in the passive list, the next elder one.
+    /// The next waiter in the queue, or the next elder one in the passive list.
     next: P::Ptr<MalthusianNode<P>>,
-    /// In the passive list, the next younger waiter.
+    /// The next younger waiter in the passive list.
     younger: P::Ptr<MalthusianNode<P>>,
     state: P::U32,
 }
 
 impl<P: Platform> MalthusianNode<P> {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> Self {
         Self {
             next: P::Ptr::ZERO,
@@ -76,7 +76,7 @@ pub struct Malthusian<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Malthusian<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             tail: P::Ptr::ZERO,
@@ -123,6 +123,8 @@ impl<P: Platform> Malthusian<P> {
             .spin_until(Ordering::Acquire, |state| state == GRANTED);
     }
 
+    /// Hands the lock to `heir`.
+    ///
     /// # Safety
     /// `heir` waits, and no other CPU grants it.
     unsafe fn grant(heir: *mut MalthusianNode<P>) {
@@ -192,6 +194,8 @@ impl<P: Platform> Malthusian<P> {
         self.youngest.store(node, Ordering::Relaxed);
     }
 
+    /// Releases the lock, to a waiter if there is one.
+    ///
     /// # Safety
     /// The caller holds the lock with `own`.
     unsafe fn release(&self, own: &MalthusianNode<P>) {

@@ -16,7 +16,7 @@ pub struct McsNode<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> McsNode<P> {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> Self {
         Self {
             next: P::Ptr::ZERO,
@@ -57,7 +57,7 @@ pub struct Mcs<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Mcs<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { tail: P::Ptr::ZERO }
     }
@@ -74,7 +74,7 @@ impl<P: Platform> Mcs<P> {
         unsafe { Self::wait_behind(node, predecessor) }
     }
 
-    /// As [`Self::wait`]. The arguments are in this order so that the fast
+    /// Does what [`Self::wait`] does. The arguments are in this order so that the fast
     /// path need not move them between registers.
     #[cold]
     #[inline(never)]

@@ -9,8 +9,8 @@ use core::ptr;
 /// A place in the queue; the lock itself is the place of its holder.
 #[repr(C)]
 struct Node<P: Platform> {
-    /// In a waiter: not null while it must wait. In the lock: the last
-    /// waiter, [`held`] if there is none, null if free.
+    /// Says in a waiter that it must wait, while it is not null. Points in the lock to
+    /// the last waiter: [`held`] if there is none, null if free.
     tail: P::Ptr<Node<P>>,
     /// The waiter behind this one.
     next: P::Ptr<Node<P>>,
@@ -20,7 +20,7 @@ struct Node<P: Platform> {
 #[repr(C, align(64))]
 struct Waiter<P: Platform>(Node<P>);
 
-/// The tail of a queue that contains only the lock's own node. It is not that
+/// Returns the tail of a queue that contains only the lock's own node. It is not that
 /// node's address, as in the papers: a lock whose guard was leaked may move,
 /// and would continue to name its former address.
 fn held<P: Platform>() -> *mut Node<P> {
@@ -45,7 +45,7 @@ pub struct McsK42<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> McsK42<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             node: Node {
@@ -55,7 +55,7 @@ impl<P: Platform> McsK42<P> {
         }
     }
 
-    /// The node that `tail` represents; `tail` is not null.
+    /// Returns the node that `tail` represents; `tail` is not null.
     fn node_of(&self, tail: *mut Node<P>) -> *mut Node<P> {
         if tail == held() {
             ptr::from_ref(&self.node).cast_mut()

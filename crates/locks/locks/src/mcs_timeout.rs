@@ -38,7 +38,7 @@ pub struct McsTimeoutNode<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> McsTimeoutNode<P> {
-    /// A node that is in no queue.
+    /// Returns a node that is in no queue.
     pub const fn new() -> Self {
         Self {
             next: P::Ptr::ZERO,
@@ -123,7 +123,7 @@ enum Waited {
 }
 
 impl<P: Platform, const SILENT: u32> McsTimeout<P, SILENT> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { tail: P::Ptr::ZERO }
     }

@@ -26,7 +26,7 @@ pub struct MuslMutex<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> MuslMutex<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             word: P::U32::ZERO,

@@ -16,7 +16,7 @@ const GIVEN: u32 = 1;
 /// Tells a sleeper to try again.
 const TRY_AGAIN: u32 = 0;
 
-/// Which mutex a [`LotMutex`] is.
+/// Says which mutex a [`LotMutex`] is.
 const LOT: u8 = 0;
 const LOT_FAIR: u8 = 1;
 const WEBKIT: u8 = 2;
@@ -66,7 +66,7 @@ pub type ParkingLotFair<P = NativePlatform, const ROUNDS: u32 = 10> = LotMutex<P
 pub type WtfLock<P = NativePlatform, const ROUNDS: u32 = 40> = LotMutex<P, WEBKIT, ROUNDS>;
 
 impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U8::ZERO }
     }

@@ -55,7 +55,7 @@ pub struct PhaseFair<P: Platform = NativePlatform> {
     served: P::U32,
 }
 
-/// A reader that is counted must be admitted, so this must not unwind.
+/// Aborts: a reader that is counted must be admitted, so this must not unwind.
 #[cold]
 #[cfg(feature = "std")]
 fn too_many() -> ! {
@@ -63,7 +63,7 @@ fn too_many() -> ! {
     std::process::abort()
 }
 
-/// As above: a panic, which without `std` is the end.
+/// Does the same by a panic, which without `std` is the end.
 #[cold]
 #[cfg(not(feature = "std"))]
 fn too_many() -> ! {
@@ -71,7 +71,7 @@ fn too_many() -> ! {
 }
 
 impl<P: Platform> PhaseFair<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             entered: P::U32::ZERO,
@@ -177,7 +177,7 @@ impl<P: Platform> PhaseFair<P> {
         }
     }
 
-    /// The value that a writer adds to `word`: itself, and the other phase.
+    /// Returns the value that a writer adds to `word`: itself, and the other phase.
     #[inline(always)]
     fn announcement(word: u32) -> u32 {
         if word & PHASE == 0 {

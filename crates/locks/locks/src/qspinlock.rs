@@ -42,7 +42,7 @@ pub struct QSpinlock<P: Platform = NativePlatform> {
     pub(crate) word: P::U32,
 }
 
-/// The name of a queue node in the high half of the word. Never zero.
+/// Returns the name of a queue node in the high half of the word. Never zero.
 pub(crate) fn tail_of(cpu: usize, level: usize) -> u16 {
     (((cpu + 1) << 2) | level) as u16
 }
@@ -55,7 +55,7 @@ pub(crate) fn node_of<P: Platform>(tail: u16) -> &'static QueueNode<P> {
 }
 
 impl<P: Platform> QSpinlock<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }

@@ -46,7 +46,7 @@ const NUMA: u32 = 0x7fff << 16;
 pub struct QSpinlockCna<P: Platform = NativePlatform>(QSpinlock<P>);
 
 impl<P: Platform> QSpinlockCna<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self(QSpinlock::new())
     }

@@ -54,7 +54,7 @@ pub struct QSpinlockPv<P: Platform = NativePlatform, const READS: u32 = 1024> {
 }
 
 impl<P: Platform, const READS: u32> QSpinlockPv<P, READS> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }

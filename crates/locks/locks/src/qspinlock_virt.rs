@@ -23,7 +23,7 @@ use crate::virt_spin;
 pub struct QSpinlockVirt<P: Platform = NativePlatform>(QSpinlock<P>);
 
 impl<P: Platform> QSpinlockVirt<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self(QSpinlock::new())
     }

@@ -20,7 +20,7 @@ pub struct ReciprocatingElement<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> ReciprocatingElement<P> {
-    /// An element that waits for nothing.
+    /// Returns an element that waits for nothing.
     pub const fn new() -> Self {
         Self {
             gate: P::Ptr::ZERO,
@@ -40,8 +40,8 @@ impl<P: Platform> Default for ReciprocatingElement<P> {
     }
 }
 
-/// On the stack of arrivals: held, with no waiter there. As the end of a
-/// segment: the segment was detached from such a stack.
+/// Returns a sign. On the stack of arrivals it says: held, with no waiter there. At the
+/// end of a segment it says that the segment was detached from such a stack.
 fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
     ptr::without_provenance_mut(1)
 }
@@ -61,7 +61,7 @@ pub struct Reciprocating<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> Reciprocating<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             arrivals: P::Ptr::ZERO,

@@ -110,13 +110,13 @@ fn table<P: Platform>(held: &HeldLocks<P>) -> &HeldTable<P> {
     unsafe { held.table() }
 }
 
-/// The table of this CPU, if it has one.
+/// Returns the table of this CPU, if it has one.
 #[inline(always)]
 fn own_table<P: Platform>() -> Option<&'static HeldTable<P>> {
     P::try_cpu().and_then(P::held_locks).map(table)
 }
 
-/// The entries from the first that the running code may change: those before
+/// Returns the entries from the first that the running code may change: those before
 /// belong to code that it has interrupted while that waited.
 #[inline(always)]
 fn own_entries<P: Platform>(table: &HeldTable<P>) -> &[P::Usize] {
@@ -173,7 +173,7 @@ fn contain<P: Platform>(entries: &[P::Usize], lock: usize) -> bool {
 /// A wait of this CPU, which its table shows.
 struct Wait<P: Platform> {
     lock: usize,
-    /// When to give up, in nanoseconds of [`Platform::now`].
+    /// Says when to give up, in nanoseconds of [`Platform::now`].
     deadline: u64,
     /// None where this CPU has no table, or no room in it.
     table: Option<&'static HeldTable<P>>,
@@ -217,7 +217,8 @@ impl<P: Platform> Wait<P> {
         Self::set_entries(table, self.before, Ordering::Relaxed);
     }
 
-    /// Every state is a new one, until the count of changes wraps.
+    /// Stores the number of entries. Every state is a new one, until the count of
+    /// changes wraps.
     fn set_entries(table: &HeldTable<P>, entries: usize, order: Ordering) {
         let state = table.state.load(Ordering::Relaxed) | ENTRIES;
         table.state.store(state.wrapping_add(1) | entries, order);
@@ -270,7 +271,7 @@ impl<P: Platform> Wait<P> {
 }
 
 impl<P: Platform> RqSpinlock<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self(QSpinlock::new())
     }

@@ -59,7 +59,7 @@ pub struct RwPerCpu<P: Platform = NativePlatform, const CPUS: usize = 512> {
 }
 
 impl<P: Platform, const CPUS: usize> RwPerCpu<P, CPUS> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             closed: P::U32::ZERO,
@@ -69,7 +69,7 @@ impl<P: Platform, const CPUS: usize> RwPerCpu<P, CPUS> {
         }
     }
 
-    /// The count of this CPU, if it has one of its own.
+    /// Returns the count of this CPU, if it has one of its own.
     #[inline(always)]
     fn own_count(&self) -> Option<&P::U32> {
         P::try_cpu()
@@ -231,7 +231,7 @@ unsafe impl<P: Platform, const CPUS: usize> RawLock<P> for RwPerCpu<P, CPUS> {
         ..Info::BASE
     };
 
-    /// One more reader of each count is admitted.
+    /// Returns a lock that admits one more reader of each count.
     fn about_to_wrap() -> Self {
         Self {
             others: CacheLine(P::U32::new(ROOM - 1)),

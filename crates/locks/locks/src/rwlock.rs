@@ -42,7 +42,7 @@ pub struct RwQueued<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> RwQueued<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             word: P::U32::ZERO,
@@ -186,7 +186,7 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
         ..Info::BASE
     };
 
-    /// One more reader is admitted.
+    /// Returns a lock that admits one more reader.
     fn about_to_wrap() -> Self {
         Self {
             word: P::U32::new(TOO_MANY - READER),

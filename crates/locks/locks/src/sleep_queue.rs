@@ -20,7 +20,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const AWAITED: u32 = 2;
 
-/// What becomes of a sleeper that is looked at.
+/// Says what becomes of a sleeper that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// It is woken.
@@ -31,14 +31,14 @@ pub(crate) enum Choice {
     Stop,
 }
 
-/// What a waker knows of the queue, which is locked.
+/// Holds what a waker knows of the queue, which is locked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    /// Whether anybody is woken.
+    /// Says whether anybody is woken.
     pub(crate) woken: bool,
-    /// Whether others sleep on for the same address.
+    /// Says whether others sleep on for the same address.
     pub(crate) more: bool,
-    /// Whether the last handoff that was fair is long ago.
+    /// Says whether the last handoff that was fair is long ago.
     pub(crate) fair: bool,
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn wake<P: Platform>(
     }
 }
 
-/// A choice of the first only.
+/// Returns a choice of the first only.
 pub(crate) fn first_only() -> impl FnMut(u32) -> Choice {
     let mut chosen = false;
     move |_| match core::mem::replace(&mut chosen, true) {

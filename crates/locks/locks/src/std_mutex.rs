@@ -25,7 +25,7 @@ pub struct StdMutex<P: Platform = NativePlatform> {
 }
 
 impl<P: Platform> StdMutex<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }

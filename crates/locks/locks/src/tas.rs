@@ -29,7 +29,7 @@ pub trait Width<P: Platform>: sealed::Sealed + Send + Sync + 'static {
 }
 
 mod sealed {
-    /// Only the widths here: another could call one value free and held.
+    /// Keeps others from adding widths: another could call one value free and held.
     pub trait Sealed {}
     impl Sealed for super::Byte {}
     impl Sealed for super::Word {}
@@ -92,7 +92,7 @@ pub struct Tas<P: Platform = NativePlatform, W: Width<P> = Byte> {
 }
 
 impl<P: Platform, W: Width<P>> Tas<P, W> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             held: W::Word::ZERO,
@@ -182,7 +182,7 @@ pub struct Ttas<P: Platform = NativePlatform, W: Width<P> = Byte> {
 }
 
 impl<P: Platform, W: Width<P>> Ttas<P, W> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self {
             held: W::Word::ZERO,

@@ -32,7 +32,7 @@ pub struct Ticket<P: Platform = NativePlatform> {
     word: P::U32,
 }
 
-/// The number of CPUs to be served before `ticket`.
+/// Returns the number of CPUs to be served before `ticket`.
 ///
 /// Ends the program if they are more than half of what 16 bits can count: the
 /// other half is for CPUs that draw tickets before the program has ended.
@@ -45,7 +45,7 @@ pub(crate) fn before(ticket: u16, word: u32) -> u16 {
     before
 }
 
-/// A ticket that is drawn must be served, so this must not unwind.
+/// Aborts: a ticket that is drawn must be served, so this must not unwind.
 #[cold]
 #[cfg(feature = "std")]
 fn too_many() -> ! {
@@ -53,7 +53,7 @@ fn too_many() -> ! {
     std::process::abort()
 }
 
-/// As above: a panic, which without `std` is the end. (It must not unwind out
+/// Does the same by a panic, which without `std` is the end. (It must not unwind out
 /// of a function of the C ABI, which would ask a freestanding program for an
 /// unwinder.)
 #[cold]
@@ -63,12 +63,12 @@ fn too_many() -> ! {
 }
 
 impl<P: Platform> Ticket<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }
 
-    /// The number of waiting CPUs, for a composition (the cohort locks). Exact
+    /// Returns the number of waiting CPUs, for a composition (the cohort locks). Exact
     /// for those that arrived before the call, by the holder.
     #[inline(always)]
     pub(crate) fn waiters(&self) -> u16 {

@@ -31,7 +31,7 @@ pub struct TicketProp<P: Platform = NativePlatform, const RELAXES: u32 = 4> {
 }
 
 impl<P: Platform, const RELAXES: u32> TicketProp<P, RELAXES> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }

@@ -39,7 +39,7 @@ struct Slots<P: Platform, const SLOTS: usize>([P::U32; SLOTS]);
 impl<P: Platform, const SLOTS: usize> Twa<P, SLOTS> {
     const MAPPABLE: () = assert!(SLOTS.is_power_of_two(), "SLOTS is a power of two");
 
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         let () = Self::MAPPABLE;
         Self {
@@ -103,7 +103,7 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
 
     const COUNTS: bool = true;
 
-    /// The second to come waits for the last ticket.
+    /// Returns a lock whose second to come waits for the last ticket.
     fn about_to_wrap() -> Self {
         Self {
             next: P::U32::new(u32::MAX - 1),

@@ -69,7 +69,7 @@ impl<P: Platform, const FIRST: u32, const MOST: u32> VirtSpin<P, FIRST, MOST> {
         "a wait is at least one relax long, and the first is not the longest"
     );
 
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         const { Self::BOUNDS };
         Self { word: P::U32::ZERO }
@@ -159,7 +159,7 @@ crate::lock_api_impl::timed!(VirtSpin, FIRST: u32, MOST: u32);
 unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> TimedLock<P>
     for VirtSpin<P, FIRST, MOST>
 {
-    /// Without backoff: a CPU with a deadline tries as often as it can.
+    /// Acquires without backoff: a CPU with a deadline tries as often as it can.
     unsafe fn lock_until(&self, _: &(), deadline: u64) -> bool {
         // V1'': as V1.
         take_until::<P, _, _>(&self.word, deadline, || {

@@ -65,7 +65,7 @@ impl Program {
             .unwrap_or_else(|| panic!("{name} is not in the program"))
     }
 
-    /// The instructions from entry to `ret`, or to the jump to `taken`, on
+    /// Returns the instructions from entry to `ret`, or to the jump to `taken`, on
     /// the way that calls nothing and that acquires or releases: passes the
     /// locked instruction if the function has one.
     fn fast_path(&self, name: &str) -> Vec<Instruction> {

@@ -63,7 +63,7 @@ fn guards_keep_what_was_on() {
     assert_eq!(second.is_locked(), Some(false));
 }
 
-/// The message of what panics in `f`.
+/// Returns the message of what panics in `f`.
 fn panics(f: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic");
     panic

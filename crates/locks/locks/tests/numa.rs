@@ -58,7 +58,7 @@ fn numa_aware_locks_exclude_between_two_nodes() {
 /// has patience.
 const WAITS: u32 = 1_000;
 
-/// Who enters behind a holder of node 0 when first one of node 0 waits (the
+/// Checks who enters behind a holder of node 0 when first one of node 0 waits (the
 /// queued spinlocks have it outside of their queue), then the head of the
 /// queue, of node 0, then a thread of node 1, then another of node 0.
 struct Order;

@@ -23,15 +23,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// More than the CPUs of a small machine: some thread always waits behind one
-/// that does not run.
+/// The threads: more than the CPUs of a small machine, so that some thread always waits
+/// behind one that does not run.
 const THREADS: usize = 4;
 
-/// How long each lock is sent signals, and the most acquisitions of a thread.
+/// Says how long each lock is sent signals, and the most acquisitions of a thread.
 const TORMENT: Duration = Duration::from_millis(40);
 const TURNS: u64 = 20_000;
 
-/// How long a signal stops its thread.
+/// Says how long a signal stops its thread.
 static STOPPED: libc::timespec = libc::timespec {
     tv_sec: 0,
     tv_nsec: 50_000,
@@ -139,7 +139,7 @@ impl Visitor<NativePlatform> for AtAnyInstruction {
     }
 }
 
-/// The same algorithms, stopped right after a write of their own.
+/// Tests the same algorithms, stopped right after a write of their own.
 struct BetweenSteps;
 
 impl Visitor<Yielding> for BetweenSteps {

@@ -30,7 +30,7 @@ unsafe impl Host for Still {
 
 type Lock = RqSpinlock<S>;
 
-/// How many entries of this thread's table are in use.
+/// Returns how many entries of this thread's table are in use.
 fn entries() -> usize {
     // SAFETY: looked at only.
     let own = unsafe { &HELD[Still::cpu()].table().locks };
@@ -40,6 +40,8 @@ fn entries() -> usize {
     used
 }
 
+/// Releases the lock.
+///
 /// # Safety
 /// This thread holds the lock.
 unsafe fn unlock(lock: &Lock) {

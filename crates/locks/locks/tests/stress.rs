@@ -29,10 +29,10 @@ impl Visitor<NativePlatform> for Native {
     }
 }
 
-/// How many threads form a queue: with eight, Miri takes hours.
+/// Says how many threads form a queue: with eight, Miri takes hours.
 const QUEUES: &[usize] = if cfg!(miri) { &[3] } else { &[3, 8] };
 
-/// The same algorithms with waits that let others run, so that queues form.
+/// Tests the same algorithms with waits that let others run, so that queues form.
 struct Queueing {
     threads: usize,
 }

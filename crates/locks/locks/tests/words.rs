@@ -11,7 +11,7 @@ const R: Ordering = Ordering::Relaxed;
 /// A word that has only the defaults.
 type Twin = Word<Portable>;
 
-/// What a method returns, and the word after it.
+/// A method's answer, and the word after it.
 type Step = (
     &'static str,
     fn(&AtomicU32, u32) -> u64,

@@ -33,9 +33,9 @@ pub enum Poll {
 /// Limits how long [`Atomic::spin`] continues if the awaited value does not appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Until it appears.
+    /// It waits until the value appears.
     Forever,
-    /// For at most this many reads. Zero still reads once.
+    /// It gives up after this many reads. Zero still reads once.
     Reads(u32),
 }
 
@@ -298,7 +298,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// exclusion.
     fn node() -> usize;
 
-    /// Nanoseconds of a clock that never goes back. A lock with a timeout
+    /// Returns the nanoseconds of a clock that never goes back. A lock with a timeout
     /// alternates between spinning and reading it.
     fn now() -> u64;
 

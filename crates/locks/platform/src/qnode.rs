@@ -24,7 +24,7 @@ pub struct QueueNode<P: Platform> {
     /// 0 while this waiter must wait; otherwise it is the head of the queue.
     #[doc(hidden)]
     pub granted: P::U32,
-    /// In the node of level 0, how many levels of this CPU are in use; in the
+    /// The number of levels of this CPU that are in use, in the node of level 0; in the
     /// others, free for the lock that queues there.
     #[doc(hidden)]
     pub aux: P::U32,
@@ -63,7 +63,7 @@ impl<P: Platform> Default for QueueNode<P> {
 /// ```
 #[repr(C, align(64))]
 pub struct QueueNodes<P: Platform> {
-    /// By nesting level.
+    /// The nodes by nesting level.
     level: [QueueNode<P>; NESTING],
 }
 

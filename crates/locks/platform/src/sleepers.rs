@@ -22,18 +22,18 @@ pub struct Sleepers<P: Platform> {
     queue: SleepQueue<P>,
 }
 
-/// What is in a place of [`Sleepers`]; its lock protects the rest.
+/// Holds one place of [`Sleepers`]; its lock protects the rest.
 #[doc(hidden)]
 #[repr(C)]
 pub struct SleepQueue<P: Platform> {
     /// Protects the rest.
     pub lock: P::U32,
-    /// What the time of the next fair handoff is drawn from.
+    /// The seed from which the time of the next fair handoff is drawn.
     pub drawn: P::U32,
-    /// Who sleeps first and last, for whichever address.
+    /// The first sleeper and the last, for whichever address.
     pub first: P::Ptr<Sleeper<P>>,
     pub last: P::Ptr<Sleeper<P>>,
-    /// When the next handoff is to be a fair one, in units of 1,024 ns.
+    /// The time of the next fair handoff, in units of 1,024 ns.
     pub fair_at: P::Usize,
 }
 
@@ -42,11 +42,11 @@ pub struct SleepQueue<P: Platform> {
 #[repr(C)]
 pub struct Sleeper<P: Platform> {
     pub next: P::Ptr<Sleeper<P>>,
-    /// What it sleeps for.
+    /// The address that it sleeps for.
     pub address: P::Usize,
-    /// What it wants there, as its lock numbers that.
+    /// The wish that it has there, as its lock numbers wishes.
     pub wants: P::U32,
-    /// What its waker has told it.
+    /// The number that its waker has told it.
     pub told: P::U32,
     /// 1 while it sleeps.
     pub asleep: P::U32,

@@ -30,7 +30,7 @@ static NODES: [QueueNodes<Native<Threads>>; MAX_CPUS] = [const { QueueNodes::NEW
 static READERS: [VisibleReader<Native<Threads>>; 512] = [const { VisibleReader::NONE }; 512];
 /// The tables of the first 512 threads; with the others no deadlock is detected.
 static HELD: [HeldLocks<Native<Threads>>; 512] = [const { HeldLocks::NONE }; 512];
-/// Where threads sleep by address: as many places as a parking lot has.
+/// The places in which threads sleep by address: as many places as a parking lot has.
 static SLEEPERS: [Sleepers<Native<Threads>>; 256] = [const { Sleepers::NONE }; 256];
 static VIRTUALIZED: AtomicBool = AtomicBool::new(false);
 

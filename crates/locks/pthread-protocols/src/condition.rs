@@ -66,7 +66,7 @@ impl<P: Platform> Waiter<P> {
 }
 
 impl<P: Platform> Waiters<P> {
-    /// None, with the word that whoever has the list keeps there.
+    /// Returns an empty list, with the word that whoever has the list keeps there.
     pub fn new(tag: u32) -> Self {
         Self {
             lock: Futex::default(),

@@ -42,9 +42,9 @@ const PAUSES: u32 = 16;
 /// does nothing else to get the line back and acquire some dozen times.
 const FIRST_PAUSES: u32 = 8;
 
-/// Who passes so often during a pause does nothing else. The head lets it go on
-/// for [`BATCH`] acquisitions, because each change of the holder takes as long as
-/// dozens of them.
+/// The number of passes during a pause from which on a thread does nothing else. The
+/// head lets it go on for [`BATCH`] acquisitions, because each change of the holder
+/// takes as long as dozens of them.
 const AT_ONCE: u32 = 2;
 
 /// See [`AT_ONCE`].
@@ -61,7 +61,7 @@ pub struct Front<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Front<'a, P> {
-    /// Of two words that are zero.
+    /// Returns the front of two words that are zero.
     #[inline(always)]
     pub fn new(word: &'a P::U32, passed: &'a P::U32) -> Self {
         Self { word, passed }
@@ -127,7 +127,7 @@ impl<'a, P: Platform> Front<'a, P> {
         counted - 1
     }
 
-    /// The count, if it is one.
+    /// Returns the count, if it is one.
     fn count(&self) -> u32 {
         match self.passed.load(Ordering::Relaxed) {
             CLOSED => NO_HEAD,

@@ -42,7 +42,7 @@ const SHUT: u32 = 2;
 
 type Word<W> = <<W as ParkingWorld>::Base as Platform>::U32;
 
-/// `gated` of a new mutex: shut where other CPUs cannot be made to fence.
+/// Returns the value of `gated` in a new mutex: shut where other CPUs cannot be made to fence.
 #[must_use]
 pub fn at_first<W: ParkingWorld>() -> u32 {
     if W::parked().load(Ordering::Relaxed) & NO_HEAVY_FENCE == 0 {
@@ -68,7 +68,7 @@ pub struct Gate<'a, W: ParkingWorld, P: Platform> {
 }
 
 impl<'a, W: ParkingWorld, P: Platform> Gate<'a, W, P> {
-    /// Of three words that are zero, but for `gated`, which is
+    /// Returns the gate of three words that are zero, but for `gated`, which is
     /// [`at_first`].
     #[inline(always)]
     pub fn new(held: &'a Word<W>, gate: &'a P::U32, gated: &'a Word<W>) -> Self {

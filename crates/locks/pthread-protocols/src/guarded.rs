@@ -9,18 +9,18 @@ use locklab_locks::{FutexAdaptive, Platform, RawLock};
 pub struct Guarded<P: Platform>(FutexAdaptive<P>);
 
 impl<P: Platform> Guarded<P> {
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         Self(FutexAdaptive::new())
     }
 
-    /// Locks; whoever has it runs no code of the program.
+    /// Locks it; whoever has it runs no code of the program.
     pub fn lock(&self) {
         // SAFETY: its context is nothing.
         unsafe { self.0.lock(&()) }
     }
 
-    /// Unlocks. Without a `lock` before it, the next finds it free.
+    /// Unlocks it. Without a `lock` before it, the next finds it free.
     pub fn unlock(&self) {
         // SAFETY: a lock that is free stays free; the callers hold it.
         unsafe { self.0.unlock(&()) }

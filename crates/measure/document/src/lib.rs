@@ -72,7 +72,7 @@ pub struct Document {
     pub sections: Vec<Section>,
     /// The verdicts that decide, for tools that pass or fail.
     pub findings: Vec<Finding>,
-    /// When the first run was made, as `2026-11-20T12:00:00` in UTC, where that is
+    /// Says when the first run was made, as `2026-11-20T12:00:00` in UTC, where that is
     /// known.
     pub started: Option<String>,
     /// The results for programs. Instruments add fields of their own; none of
@@ -293,7 +293,7 @@ pub struct MetricRow {
 }
 
 impl MetricRow {
-    /// Its name with its unit.
+    /// Returns its name with its unit.
     #[must_use]
     pub fn label(&self) -> String {
         if self.unit.is_empty() {

@@ -19,9 +19,9 @@ pub enum Shade {
     Worse(u8),
     /// Shown to be flat.
     Flat,
-    /// Not shown either way.
+    /// The difference is not shown either way.
     Unclear,
-    /// Not to be read.
+    /// The cell is not to be read.
     Invalid,
 }
 

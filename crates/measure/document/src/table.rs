@@ -64,7 +64,7 @@ impl Table {
 }
 
 impl ColumnGroup {
-    /// Columns under a title.
+    /// Returns a table without rows: columns under a title.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
         Self {

@@ -8,14 +8,14 @@ use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::time::Duration;
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the nanoseconds of CLOCK_MONOTONIC.
 #[inline]
 #[must_use]
 pub fn now() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds that the calling thread has had a CPU.
+/// Returns the nanoseconds that the calling thread has had a CPU.
 #[must_use]
 pub fn thread_cpu_time() -> u64 {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
@@ -60,7 +60,7 @@ pub struct Clocks {
     monotonic: u64,
     /// Goes on while the machine sleeps.
     boot: u64,
-    /// Not disciplined by NTP.
+    /// The clock that NTP does not discipline.
     raw: u64,
 }
 

@@ -218,7 +218,7 @@ impl Launch {
 }
 
 impl Running {
-    /// Its process id, which is also that of its group.
+    /// Returns its process id, which is also that of its group.
     #[must_use]
     pub fn id(&self) -> i32 {
         self.pid.as_raw()

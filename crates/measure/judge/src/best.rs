@@ -70,7 +70,7 @@ impl Looks {
         Self { interim }
     }
 
-    /// Interim looks: after these numbers of blocks a subject may leave.
+    /// Returns the interim looks: after these numbers of blocks a subject may leave.
     #[must_use]
     pub fn interim(&self) -> &[usize] {
         &self.interim
@@ -188,7 +188,7 @@ struct Field {
     logs: Vec<Vec<Option<f64>>>,
 }
 
-/// When and by whom a subject was shown not to be the best.
+/// Says when and by whom a subject was shown not to be the best.
 #[derive(Clone, Copy)]
 struct Left {
     after: usize,

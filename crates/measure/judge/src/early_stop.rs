@@ -19,10 +19,10 @@ use crate::alpha::ALPHA;
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Stopping {
-    /// Before the run, by a number or a time limit.
+    /// It was fixed before the run, by a number or a time limit.
     #[default]
     Fixed,
-    /// By [`EarlyStop`], which was given this σ_d before the run. Its p is
+    /// It was found by [`EarlyStop`], which was given this σ_d before the run. Its p is
     /// then 1/E at its best look instead of the signed-rank test's, which
     /// holds for a fixed number only. That is the price: within 20 pairs an
     /// effect of 0.66 σ_d is called in 22 % of sessions instead of 77 %, one

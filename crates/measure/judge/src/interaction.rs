@@ -139,7 +139,7 @@ mod tests {
         (fork_seed(seed, i) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// 12 comparisons of 16 pairs, of which 5 are in another circumstance,
+    /// Returns 12 comparisons of 16 pairs, of which 5 are in another circumstance,
     /// worth `effect` of the width of the noise, with noise of another width; its
     /// sign alternates.
     fn session(seed: u64, effect: f64, width: f64) -> Vec<Vec<(f64, bool)>> {

@@ -20,7 +20,7 @@ use crate::normal;
 use crate::signed_rank::Method;
 use crate::walsh::first;
 
-/// Up to this many values of both sides together the distribution is exact.
+/// The number of values of both sides together up to which the distribution is exact.
 pub const EXACT_SAMPLES: usize = 100;
 
 /// Returns the method for so many values.
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// P by counting all choices, with the rank sums formed the slow way.
+    /// Returns P by counting all choices, with the rank sums formed the slow way.
     fn by_enumeration(b: &[f64], e: &[f64]) -> f64 {
         let all: Vec<f64> = b.iter().chain(e).copied().collect();
         let rank = |x: f64| {

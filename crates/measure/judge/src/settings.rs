@@ -31,9 +31,9 @@ pub struct Settings {
     /// or a counter did not run all the time; beyond it the comparison is
     /// invalid. 0.1 by default; 0 makes every such fault fatal.
     pub tolerated_failures: f64,
-    /// At how many looks a comparison may end, decided before the run: 1 by default.
-    /// Each look gets an equal part of the 5 % (Bonferroni), so the verdict errs in
-    /// 5 % at the most, whatever decided at which of them it ended.
+    /// The number of looks at which a comparison may end, decided before the run: 1 by
+    /// default. Each look gets an equal part of the 5 % (Bonferroni), so the verdict
+    /// errs in 5 % at the most, whatever decided at which of them it ended.
     pub looks: u32,
 }
 

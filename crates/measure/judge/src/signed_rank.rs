@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::normal;
 
-/// Up to this many pairs the distribution is exact.
+/// The number of pairs up to which the distribution is exact.
 pub const EXACT_PAIRS: usize = 200;
 
 /// Says how a p-value and its intervals were found.
@@ -33,7 +33,7 @@ pub const EXACT_PAIRS: usize = 200;
 pub enum Method {
     /// The exact signed-rank distribution.
     Exact,
-    /// From its normal approximation with continuity correction: more than
+    /// It comes from its normal approximation with continuity correction: more than
     /// [`EXACT_PAIRS`] pairs.
     Normal,
 }

@@ -126,7 +126,7 @@ pub struct Judged {
     pub role: Role,
     /// Holds what the pairs show: better, worse, flat, unclear or invalid.
     pub verdict: Verdict,
-    /// From the usable runs; `None` if there are none. Present for invalid
+    /// The estimate from the usable runs; `None` if there are none. Present for invalid
     /// comparisons too, where it must not be shown as a result.
     pub estimate: Option<Estimate>,
     /// p of this comparison alone: the signed-rank or rank-sum test's, or the e-value's

@@ -57,7 +57,7 @@ pub enum Warning {
     LostToFamily {
         /// The p-value of this comparison by itself.
         p: f64,
-        /// After the correction.
+        /// The p after the correction.
         adjusted: f64,
         /// Counts the comparisons of the family.
         members: usize,

@@ -16,7 +16,7 @@ fn sessions_of(k: usize) -> u64 {
     if k > 8 { 160 } else { 1000 }
 }
 
-/// 95 % of so many sessions, less twice the deviation of such a count.
+/// Returns 95 % of so many sessions, less twice the deviation of such a count.
 fn least(k: usize) -> f64 {
     95.0 - 2.0 * (0.05_f64 * 0.95 / sessions_of(k) as f64).sqrt() * 100.0
 }
@@ -221,7 +221,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// Complete blocks, with ties, zeros and holes.
+/// Returns complete blocks, with ties, zeros and holes.
 fn blocks() -> impl Strategy<Value = Vec<Vec<f64>>> {
     let value = prop_oneof![
         8 => 0.9..1.1_f64,

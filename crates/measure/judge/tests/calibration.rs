@@ -45,7 +45,7 @@ fn normal(rng: &mut SmallRng) -> f64 {
     rng.sample(StandardNormal)
 }
 
-/// The logarithms of the runs of a session, one after another.
+/// Returns the logarithms of the runs of a session, one after another.
 fn runs(noise: Noise, count: usize, rng: &mut SmallRng) -> Vec<f64> {
     let mut state = normal(rng);
     (0..count)
@@ -86,15 +86,16 @@ fn mean_and_variance(x: &[f64]) -> (f64, f64) {
     (mean, square / (x.len() - 1) as f64)
 }
 
-/// Strict alternation and a paired t-test at 5 %: t(0.975, 19) = 2.093.
+/// Tells whether strict alternation and a paired t-test at 5 % reject: t(0.975, 19) = 2.093.
 fn alternation_rejects(runs: &[f64]) -> bool {
     let d: Vec<f64> = runs.chunks_exact(2).map(|r| r[1] - r[0]).collect();
     let (mean, variance) = mean_and_variance(&d);
     mean.abs() / (variance / d.len() as f64).sqrt() > 2.093
 }
 
-/// All of one, then all of the other, and Welch's test at 5 %; its degrees of
-/// freedom are just below 38 for equal variances: t(0.975, 38) = 2.024.
+/// Tells whether Welch's test at 5 % rejects, where all runs of one come before all of
+/// the other; its degrees of freedom are just below 38 for equal variances: t(0.975,
+/// 38) = 2.024.
 fn blocks_reject(runs: &[f64]) -> bool {
     let (b, e) = runs.split_at(runs.len() / 2);
     let ((mb, vb), (me, ve)) = (mean_and_variance(b), mean_and_variance(e));
@@ -256,7 +257,7 @@ fn flat_at_the_edge_of_the_margin_is_claimed_no_more_than_it_may() {
 /// after every pair, whatever the tails.
 #[test]
 fn stopping_early_is_wrong_less_often_than_peeking() {
-    /// t(0.975, n − 1), within 1 % from n = 8 on.
+    /// Returns t(0.975, n − 1), within 1 % from n = 8 on.
     fn critical(n: usize) -> f64 {
         let df = (n - 1) as f64;
         1.96 + 2.37 / df + 2.8 / (df * df)

@@ -22,7 +22,7 @@ fn order() -> impl Strategy<Value = Order> {
     prop_oneof![Just(Order::BaselineFirst), Just(Order::ExperimentFirst)]
 }
 
-/// Positive values, half of them coarse so that ties and zero differences
+/// Returns positive values, half of them coarse so that ties and zero differences
 /// are common.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![0.5..2.0_f64, (8..12_u32).prop_map(f64::from)]
@@ -68,7 +68,7 @@ fn verdict(pairs: Vec<Pair>, direction: Direction) -> Verdict {
     judged.expect("the settings are sound").remove(0).verdict
 }
 
-/// Infinite limits are equal to themselves.
+/// Tells whether two limits are close; infinite ones are equal to themselves.
 fn close(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() < 1e-12
 }
@@ -214,7 +214,7 @@ proptest! {
     }
 }
 
-/// Any value that a caller may have.
+/// Returns any value that a caller may have.
 fn anything() -> impl Strategy<Value = Pair> {
     let kind = prop::sample::select(vec![
         FaultKind::RunFailed,

@@ -5,7 +5,7 @@ use locklab_judge::{
     Sampling, Settings, Side, Stopping, Verdict, Warning, estimate, judge,
 };
 
-/// `n` pairs whose differences have the given mean and are spread evenly
+/// Returns `n` pairs whose differences have the given mean and are spread evenly
 /// over ±`half_width`, in an order with little memory.
 fn pairs(n: usize, mean: f64, half_width: f64) -> Vec<Pair> {
     // Multiples of a step that is coprime to n visit every place once, and

@@ -60,7 +60,7 @@ pub(crate) enum Layout {
 }
 
 impl Experiment {
-    /// The layout of its report.
+    /// Returns the layout of its report.
     pub(crate) fn layout(&self) -> Layout {
         match self.cells.first().map(|cell| &cell.key) {
             Some(key) if key.lock().is_some() => Layout::Ranking,
@@ -70,7 +70,7 @@ impl Experiment {
     }
 }
 
-/// The word of today for a kind of comparison: until version 0.2, files and
+/// Returns the word of today for a kind of comparison: until version 0.2, files and
 /// stores had other words for two of them than the command.
 pub(crate) fn kind_of_today(word: &str) -> &str {
     match word {
@@ -157,7 +157,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell without pairs.
+    /// Returns a cell without pairs.
     #[must_use]
     pub fn new(key: Key, metrics: Vec<Metric>) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl Cell {
         }
     }
 
-    /// The metric that decides.
+    /// Returns the metric that decides.
     #[must_use]
     pub fn primary(&self) -> Option<&Metric> {
         self.metrics.iter().find(|m| m.role == Role::Primary)

@@ -24,13 +24,13 @@ pub struct FileKind {
 }
 
 impl FileKind {
-    /// The kind of this word, which has these settings and no other kind has.
+    /// Returns the kind of this word, which has these settings and no other kind has.
     #[must_use]
     pub const fn with(word: &'static str, settings: &'static [&'static str]) -> Self {
         Self { word, settings }
     }
 
-    /// The kind of this word, which has no setting that others have not.
+    /// Returns the kind of this word, which has no setting that others have not.
     #[must_use]
     pub const fn other(word: &'static str) -> Self {
         Self::with(word, &[])
@@ -56,8 +56,8 @@ impl FileKind {
         Self::find(text, &[self], |word, _| foreign(word)).map(drop)
     }
 
-    /// `unknown` words the error of a kind that is none of these, from its word
-    /// and the words of these.
+    /// Finds the kind of a file. `unknown` words the error of a kind that is none of
+    /// these, from its word and the words of these.
     fn find(
         text: &str,
         kinds: &[Self],
@@ -155,7 +155,7 @@ fn sentence(text: &str, at: usize, error: &toml::de::Error) -> Error {
     Error::Usage(format!("line {line}: {why}"))
 }
 
-/// The line of the first setting or table, where one more setting can stand.
+/// Returns the line of the first setting or table, where one more setting can stand.
 fn first_setting(text: &str) -> usize {
     let sets = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     text.lines().position(sets).unwrap_or(0) + 1

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 /// Code that can run one side of one pair of a cell.
 pub trait Instrument {
-    /// The experiment before its first run, of this design: its kind, the names
+    /// Returns the experiment before its first run, of this design: its kind, the names
     /// of its sides, its specification, facts and caveats, and its cells, which
     /// have no pairs yet.
     fn experiment(&self, design: Design) -> Experiment;
 
-    /// Everything that a sample depends on besides the design: the machine, the
+    /// Returns everything that a sample depends on besides the design: the machine, the
     /// subjects, the settings. Two experiments with the same fingerprint and
     /// the same design are the same question, so `--resume` may continue the
     /// one that was interrupted.
     fn fingerprint(&self) -> Value;
 
-    /// Everything that the bias of a cell depends on, besides its key: the
+    /// Returns everything that the bias of a cell depends on, besides its key: the
     /// fingerprint without what belongs to the experiment only. `None` where an
     /// A/A run could not show a bias, as in a deterministic simulation.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value>;
@@ -33,12 +33,12 @@ pub trait Instrument {
         Pairing::InTurn
     }
 
-    /// The order in which the cells are run.
+    /// Returns the order in which the cells are run.
     fn schedule(&self) -> Schedule {
         Schedule::CellByCell
     }
 
-    /// The total time if nothing is repeated, where that can be
+    /// Returns the total time if nothing is repeated, where that can be
     /// known.
     fn estimate(&self, _cells: &[Cell], _pairs: u32) -> Option<Duration> {
         None
@@ -49,14 +49,14 @@ pub trait Instrument {
     /// such as logs, may carry the number.
     fn numbered(&mut self, _experiment: i64) {}
 
-    /// The time limit of all cells together, where the design is by time: then
+    /// Returns the time limit of all cells together, where the design is by time: then
     /// cells that are still open continue beyond the design's pairs until it is
     /// used up.
     fn time(&self) -> Option<Duration> {
         None
     }
 
-    /// The longest that these cells may take, pairs that are run again
+    /// Returns the longest that these cells may take, pairs that are run again
     /// included, where the design is not by time: from then on no pair is begun,
     /// and what is not measured is missing. `None` where the number of repetitions
     /// is limit enough.
@@ -64,7 +64,7 @@ pub trait Instrument {
         None
     }
 
-    /// The present time, by which those limits are kept. Only a modelled machine
+    /// Returns the present time, by which those limits are kept. Only a modelled machine
     /// has another clock than this one.
     fn now(&self) -> Instant {
         Instant::now()
@@ -74,7 +74,7 @@ pub trait Instrument {
     /// anything is run: nothing may be begun after it.
     fn until(&mut self, _end: Instant) {}
 
-    /// The state of a cell; unless it is open, its time goes to the others. It
+    /// Returns the state of a cell; unless it is open, its time goes to the others. It
     /// follows a rule that was fixed before the first run and makes no wrong
     /// call more likely, such as [`locklab_judge::interim`].
     fn interim(&self, _cell: &Cell) -> Interim {
@@ -148,10 +148,10 @@ pub trait Instrument {
     /// cannot be compared. A pair that the machine disturbed is run again.
     fn settle(&mut self, _pair: &mut Pair) {}
 
-    /// Called after the last pair of a cell in this session.
+    /// Is called after the last pair of a cell in this session.
     fn end(&mut self, _cell: &mut Cell) {}
 
-    /// Called when the experiment is judged, before its report is shown: gives
+    /// Is called when the experiment is judged, before its report is shown: gives
     /// back what was changed of a machine, and appends to the report what only
     /// the session that has just ended can show. Returns what else the user
     /// should know.
@@ -169,7 +169,7 @@ pub trait Instrument {
 pub enum Pairing {
     /// One after the other; a coin decides which is first.
     InTurn,
-    /// At the same time, interleaved, or deterministic: no order of the two
+    /// They run at the same time, interleaved, or deterministically: no order of the two
     /// can matter, and none is recorded.
     Together,
 }

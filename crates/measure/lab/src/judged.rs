@@ -63,7 +63,7 @@ pub struct Figure {
 }
 
 impl Figures {
-    /// A value by the name of its metric.
+    /// Returns a value by the name of its metric.
     #[must_use]
     pub fn get(&self, metric: &str) -> Option<f64> {
         self.0.get(metric).map(|figure| figure.value)
@@ -71,27 +71,27 @@ impl Figures {
 }
 
 impl JudgedCell {
-    /// The primary metric, judged.
+    /// Returns the primary metric, judged.
     #[must_use]
     pub fn primary(&self) -> Option<&JudgedMetric> {
         let decides = |m: &&JudgedMetric| m.metric.role == Role::Primary && m.metric.at.is_none();
         self.metrics.iter().find(decides)
     }
 
-    /// A metric by its name, judged.
+    /// Returns a metric by its name, judged.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<&Judged> {
         let found = self.metrics.iter().find(|m| m.metric.name == name)?;
         Some(&found.judged)
     }
 
-    /// The verdict on the primary metric.
+    /// Returns the verdict on the primary metric.
     #[must_use]
     pub fn verdict(&self) -> Option<&Verdict> {
         self.primary().map(|m| &m.judged.verdict)
     }
 
-    /// experiment / baseline of the primary metric, with its 95 %
+    /// Returns experiment / baseline of the primary metric, with its 95 %
     /// limits; `None` where the cell is invalid or has no pair that counts.
     #[must_use]
     pub fn ratio(&self) -> Option<Shown> {
@@ -119,7 +119,7 @@ impl JudgedCell {
 }
 
 impl JudgedMetric {
-    /// experiment / baseline with its 95 % limits; `None` where it is invalid
+    /// Returns experiment / baseline with its 95 % limits; `None` where it is invalid
     /// or has no pair that counts.
     #[must_use]
     pub fn ratio(&self) -> Option<Shown> {

@@ -101,7 +101,7 @@ pub(crate) enum InText {
     ByUse(Use, &'static str),
 }
 
-/// A metric that describes, of which more is better, in no table of the text.
+/// Returns a metric that describes, of which more is better, in no table of the text.
 const fn described(name: &'static str, title: &'static str) -> MetricKind {
     MetricKind {
         name,
@@ -116,7 +116,7 @@ const fn described(name: &'static str, title: &'static str) -> MetricKind {
     }
 }
 
-/// A quantile of acquisition latency, which is judged over the blocks.
+/// Returns a quantile of acquisition latency, which is judged over the blocks.
 const fn quantile(name: &'static str, title: &'static str, short: &'static str) -> MetricKind {
     MetricKind {
         unit: "ns",
@@ -128,7 +128,7 @@ const fn quantile(name: &'static str, title: &'static str, short: &'static str) 
     }
 }
 
-/// A quantile of the latency of readers or of writers.
+/// Returns a quantile of the latency of readers or of writers.
 const fn quantile_of(
     to: Use,
     name: &'static str,
@@ -142,7 +142,7 @@ const fn quantile_of(
     }
 }
 
-/// The part of readers or of writers that was starved.
+/// Returns the part of readers or of writers that was starved.
 const fn starved(to: Use, name: &'static str, title: &'static str) -> MetricKind {
     MetricKind {
         unit: "",
@@ -242,7 +242,7 @@ impl MetricKind {
     }
 }
 
-/// The metrics of a cell with `threads` threads; acquisition latency only of the
+/// Returns the metrics of a cell with `threads` threads; acquisition latency only of the
 /// waits that were asked for.
 #[must_use]
 pub fn metrics(threads: usize, waits: Waits, source: Source) -> Vec<Metric> {
@@ -250,8 +250,8 @@ pub fn metrics(threads: usize, waits: Waits, source: Source) -> Vec<Metric> {
     kinds.map(|kind| kind.metric(threads, source)).collect()
 }
 
-/// Jain, Chiu and Hawe 1984: (Σx)² / (n Σx²). 1 if nothing was done: no thread
-/// got more than another.
+/// Returns Jain's index (Jain, Chiu and Hawe 1984): (Σx)² / (n Σx²). It is 1 if nothing
+/// was done: no thread got more than another.
 #[must_use]
 pub fn jain(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|x| *x as f64).sum();
@@ -263,7 +263,7 @@ pub fn jain(shares: &[u64]) -> f64 {
     }
 }
 
-/// The least share over the greatest; 1 if nothing was done.
+/// Returns the least share over the greatest; 1 if nothing was done.
 #[must_use]
 pub fn min_over_max(shares: &[u64]) -> f64 {
     match (shares.iter().min(), shares.iter().max()) {
@@ -282,7 +282,7 @@ pub fn at_equal_share(shares: &[u64]) -> u64 {
         .map_or(0, |least| least * shares.len() as u64)
 }
 
-/// The share of acquisitions that follow one of the same thread, from the mean of
+/// Returns the share of acquisitions that follow one of the same thread, from the mean of
 /// those in a row.
 #[must_use]
 pub fn kept(streak_mean: f64) -> f64 {

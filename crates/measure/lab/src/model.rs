@@ -14,7 +14,7 @@ use locklab_judge::{Direction, Verdict};
 /// Fraction of the pairs that may lie outside the band at either end.
 const OUTSIDE: f64 = 0.05;
 
-/// The range of nine of ten of sorted figures; `None` if there are none.
+/// Returns the range of nine of ten of sorted figures; `None` if there are none.
 #[must_use]
 pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
     let last = sorted.len().checked_sub(1)?;

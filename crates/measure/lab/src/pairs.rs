@@ -8,7 +8,7 @@ use crate::judged::{Figure, Figures};
 use locklab_judge::{FaultKind, Side, estimate};
 use std::collections::BTreeMap;
 
-/// The judge's pairs of a cell's primary metric that count: the pairs that a
+/// Returns the judge's pairs of a cell's primary metric that count: the pairs that a
 /// bias band is computed from.
 #[must_use]
 pub fn primary_pairs(cell: &Cell) -> Vec<locklab_judge::Pair> {
@@ -24,7 +24,7 @@ pub fn primary_pairs(cell: &Cell) -> Vec<locklab_judge::Pair> {
     pairs
 }
 
-/// The reason why a pair does not count, if so.
+/// Returns the reason why a pair does not count, if so.
 pub(crate) fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
     if let Some(invalid) = pair.invalid() {
         let side = if pair.baseline.invalid.as_ref() == Some(invalid) {
@@ -43,7 +43,7 @@ pub(crate) fn fault(pair: &Pair) -> Option<(FaultKind, Option<Side>, String)> {
     None
 }
 
-/// A pair in the judge's form; `None` if it counts and did not measure
+/// Returns a pair in the judge's form; `None` if it counts and did not measure
 /// this metric.
 pub(crate) fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pair> {
     let order = pair.order.judged();
@@ -59,7 +59,7 @@ pub(crate) fn pair_of(pair: &Pair, metric: &Metric) -> Option<locklab_judge::Pai
     Some(locklab_judge::Pair::new(or_nan(b), or_nan(e), order))
 }
 
-/// The differences of the pairs that count, each with the number of its pair.
+/// Returns the differences of the pairs that count, each with the number of its pair.
 pub(crate) fn differences<'a>(
     pairs: impl Iterator<Item = &'a Pair>,
     metric: &Metric,
@@ -70,7 +70,7 @@ pub(crate) fn differences<'a>(
     })
 }
 
-/// Every value of one side, summarised as its metric specifies.
+/// Returns every value of one side, summarised as its metric specifies.
 pub(crate) fn figures<'a>(
     cell: &Cell,
     pairs: &[&'a Pair],
@@ -103,7 +103,7 @@ fn plain(value: f64) -> Figure {
     }
 }
 
-/// The location of one sample is the judge's estimate against a constant, for
+/// Returns the location of one sample: the judge's estimate against a constant, for
 /// every metric alike: handoffs can then never exceed the operations that
 /// they are part of.
 pub(crate) fn location(values: &[f64], metric: &Metric) -> Option<Figure> {
@@ -144,13 +144,13 @@ fn walsh_median(values: &[f64]) -> Option<f64> {
     Some(mean(low, high))
 }
 
-/// The middle value, or the mean of the two middle ones.
+/// Returns the middle value, or the mean of the two middle ones.
 #[must_use]
 pub fn median(values: Vec<f64>) -> Option<f64> {
     middle(values).map(|(low, high)| low + 0.5 * (high - low))
 }
 
-/// The two middle values, or the middle one twice.
+/// Returns the two middle values, or the middle one twice.
 fn middle(mut values: Vec<f64>) -> Option<(f64, f64)> {
     values.retain(|x| x.is_finite());
     values.sort_by(f64::total_cmp);

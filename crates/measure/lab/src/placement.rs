@@ -32,7 +32,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of an experiment, and whether the differences of its pairs
+    /// Returns the places of an experiment, and whether the differences of its pairs
     /// depend on them; `difference` gives that of a pair that counts.
     #[must_use]
     pub fn of(experiment: &Experiment, difference: impl Fn(&Cell, &Pair) -> Option<f64>) -> Self {
@@ -71,7 +71,7 @@ impl Places {
         self.apart.contains(&true)
     }
 
-    /// The name of the place of a pair of the cell of this number; `None` where
+    /// Returns the name of the place of a pair of the cell of this number; `None` where
     /// the ratio does not depend on it, and where the place was not measured.
     #[must_use]
     pub fn apart(&self, index: usize, cell: &Cell, pair: &Pair) -> Option<&'static str> {
@@ -79,7 +79,7 @@ impl Places {
         self.apart.get(index)?.then_some(place)
     }
 
-    /// The name of the place of a pair, whether or not it matters; `None` where
+    /// Returns the name of the place of a pair, whether or not it matters; `None` where
     /// there is only one, or where it was not measured.
     #[must_use]
     pub fn name(&self, cell: &Cell, pair: &Pair) -> Option<&'static str> {
@@ -95,7 +95,7 @@ fn threads(cell: &Cell) -> u64 {
     cell.key.number("threads").unwrap_or(0)
 }
 
-/// The least of the farther ones where round trips, in ns, fall into two places
+/// Returns the least of the farther ones where round trips, in ns, fall into two places
 /// of at least `least` each with a gap between them; `None` if they are all of one.
 #[must_use]
 pub fn gap(mut trips: Vec<f64>, least: usize) -> Option<f64> {

@@ -15,7 +15,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar of `length` items that are called `noun`. Invisible if `quiet`, or
+    /// Returns a bar of `length` items that are called `noun`. Invisible if `quiet`, or
     /// if standard error is not a terminal.
     #[must_use]
     pub fn new(length: u64, noun: &str, quiet: bool) -> Self {
@@ -32,7 +32,7 @@ impl Progress {
         Self { bar, quiet }
     }
 
-    /// A bar that shows nothing, for tests.
+    /// Returns a bar that shows nothing, for tests.
     #[must_use]
     pub fn hidden() -> Self {
         Self::new(0, "", true)

@@ -114,7 +114,7 @@ impl Question {
         (!question.subjects.is_empty()).then_some(question)
     }
 
-    /// The specification of two locks, with what is ranked in their place.
+    /// Returns the specification of two locks, with what is ranked in their place.
     #[must_use]
     pub fn described(&self, spec: &impl Serialize) -> Value {
         let mut described = json!(spec);
@@ -144,7 +144,7 @@ impl Key {
         self
     }
 
-    /// The lock that a cell of a ranking is of.
+    /// Returns the lock that a cell of a ranking is of.
     #[must_use]
     pub fn lock(&self) -> Option<&str> {
         match self.get(LOCK)? {
@@ -153,7 +153,7 @@ impl Key {
         }
     }
 
-    /// The point without the lock.
+    /// Returns the point without the lock.
     #[must_use]
     pub fn point_of(&self) -> Self {
         let axes = self.0.iter().filter(|(axis, _)| axis != LOCK);
@@ -162,7 +162,7 @@ impl Key {
 }
 
 impl Ranking {
-    /// The locks in order, by the mean of their shares.
+    /// Returns the locks in order, by the mean of their shares.
     pub(crate) fn overall(&self) -> Vec<usize> {
         let primaries: Vec<&Ranked> = self
             .points
@@ -185,7 +185,7 @@ impl Ranking {
 }
 
 impl Point {
-    /// A metric by its name.
+    /// Returns a metric by its name.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<&Ranked> {
         self.metrics.iter().find(|m| m.metric.name == name)
@@ -197,7 +197,7 @@ impl Point {
         self.key.number("threads").unwrap_or(0)
     }
 
-    /// The verdict on what is in use today; `None` where nothing was ranked.
+    /// Returns the verdict on what is in use today; `None` where nothing was ranked.
     pub(crate) fn today(&self) -> Option<&'static str> {
         let ranked = self.metrics.first()?;
         let standing = &ranked.standings[0];
@@ -211,7 +211,7 @@ impl Point {
 }
 
 impl Ranked {
-    /// The locks from the best to the worst; those without a rank are left out.
+    /// Returns the locks from the best to the worst; those without a rank are left out.
     #[must_use]
     pub fn order(&self) -> Vec<usize> {
         let share = |i: &usize| self.standings[*i].of_best.map_or(f64::NAN, |s| s.value);
@@ -257,7 +257,7 @@ impl Ranked {
 }
 
 impl Question {
-    /// The looks of a ranking of at most this many blocks, fixed by its design.
+    /// Returns the looks of a ranking of at most this many blocks, fixed by its design.
     #[must_use]
     pub fn looks(&self, blocks: u32) -> Looks {
         if self.early {
@@ -362,7 +362,7 @@ fn point(
     }
 }
 
-/// The figure of a lock over all blocks. Of one that left before the end it is
+/// Returns the figure of a lock over all blocks. Of one that left before the end it is
 /// that of its blocks, times what the reference did in all blocks over what it did
 /// in those: machines change, and rates of different blocks must not be compared.
 fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
@@ -387,7 +387,7 @@ fn figure(own: &[f64], reference: &[f64], metric: &Metric) -> Option<Figure> {
     })
 }
 
-/// The metrics that locks are ranked by.
+/// Returns the metrics that locks are ranked by.
 fn is_ranked(metric: &&Metric) -> bool {
     const RANKED: [&str; 15] = [
         OPS,

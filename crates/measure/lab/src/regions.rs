@@ -59,7 +59,7 @@ impl Part {
     }
 }
 
-/// The regions of the cells of a matrix: those of one cell, and those that another
+/// Returns the regions of the cells of a matrix: those of one cell, and those that another
 /// already is, are left out.
 #[must_use]
 pub fn parts(cells: &[Cell]) -> Vec<Part> {
@@ -89,7 +89,7 @@ pub fn parts(cells: &[Cell]) -> Vec<Part> {
         .collect()
 }
 
-/// The mean difference over cells, of each pair that counts in all of them. Pairs
+/// Returns the mean difference over cells, of each pair that counts in all of them. Pairs
 /// of one number share a modelled machine, so the cells of a region are not
 /// independent, and a machine is one observation.
 fn of_machines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
@@ -110,7 +110,7 @@ fn of_machines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
     whole.map(|(sum, _)| sum / count as f64).collect()
 }
 
-/// The differences of a cell, those of each placement apart.
+/// Returns the differences of a cell, those of each placement apart.
 fn strata(cell: &JudgedCell) -> impl Iterator<Item = Vec<f64>> {
     let elsewhere = cell.elsewhere.iter().map(|(_, differences)| differences);
     std::iter::once(&cell.differences).chain(elsewhere).cloned()

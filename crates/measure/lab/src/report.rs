@@ -25,7 +25,7 @@ use crate::experiment::{Experiment, Layout};
 use crate::verdicts::Verdicts;
 use locklab_document::Document;
 
-/// The report of an experiment. Its instrument may append what only it knows.
+/// Returns the report of an experiment. Its instrument may append what only it knows.
 #[must_use]
 pub fn document(experiment: &Experiment, verdicts: &Verdicts, context: &Context) -> Document {
     let report = Report::new(experiment, verdicts, context);

@@ -113,7 +113,7 @@ impl Standing {
         }
     }
 
-    /// The cell with the least of these figures has the next turn. In a design by
+    /// Returns a figure; the cell with the least has the next turn. In a design by
     /// time the pairs of a cell are as the inverse square root of what one costs,
     /// which gives the narrowest intervals altogether if cells scatter alike (J. Neyman
     /// 1934). What the lock of a cell did plays no part in it.
@@ -153,7 +153,7 @@ impl Clock {
         }
     }
 
-    /// Seconds from the start of the experiment to `now`.
+    /// Returns the seconds from the start of the experiment to `now`.
     fn at(&self, now: Instant) -> f64 {
         self.offset + now.saturating_duration_since(self.started).as_secs_f64()
     }
@@ -307,7 +307,7 @@ impl Runner<'_> {
             && matches!(instrument.interim(cell), Interim::Open | Interim::Wide)
     }
 
-    /// The pairs that are missing, in the order in which they will be run.
+    /// Returns the pairs that are missing, in the order in which they will be run.
     fn turns(&self, pairing: Pairing, schedule: Schedule, cells: &[Cell]) -> Vec<Turn> {
         let mut turns: Vec<Turn> = cells
             .iter()
@@ -547,14 +547,14 @@ fn next_number(pairs: &[Pair]) -> u32 {
     pairs.last().map_or(0, |pair| pair.index + 1)
 }
 
-/// The number of pairs that need not be run again.
+/// Returns the number of pairs that need not be run again.
 fn usable(pairs: &[Pair]) -> u32 {
     let counts = |pair: &&Pair| !pair.is_disturbed() && !pair.is_half();
     let usable = pairs.iter().filter(counts).count();
     u32::try_from(usable).unwrap_or(u32::MAX)
 }
 
-/// The first pairs, up to so many that need not be run again.
+/// Returns the first pairs, up to so many that need not be run again.
 fn first(pairs: &[Pair], count: u32) -> Vec<Pair> {
     let end = (0..=pairs.len()).find(|end| usable(&pairs[..*end]) >= count);
     pairs[..end.unwrap_or(pairs.len())].to_vec()

@@ -124,7 +124,7 @@ impl Session<'_> {
     }
 }
 
-/// The key of an experiment in a store: the same for the same question, asked
+/// Returns the key of an experiment in a store: the same for the same question, asked
 /// of the same set-up with the same design by the same version.
 #[must_use]
 pub fn key_of(instrument: &dyn Instrument, experiment: &Experiment) -> String {

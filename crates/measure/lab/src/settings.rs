@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The settings of `command`, and those of `file` where the command has none.
+/// Returns the settings of `command`, and those of `file` where the command has none.
 ///
 /// # Errors
 /// If a setting cannot be written as text, such as a path that is not UTF-8.
@@ -32,7 +32,7 @@ pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T,
         .map_err(|e| Error::Usage(format!("the settings contradict one another: {e}")))
 }
 
-/// The settings that were given, each as its option is typed.
+/// Returns the settings that were given, each as its option is typed.
 #[must_use]
 pub fn given(settings: &impl Serialize) -> Vec<String> {
     // What cannot be written as text was given, but has no name here.
@@ -91,7 +91,7 @@ fn lay_over(below: &mut Value, above: Value) {
 pub struct Percent(f64);
 
 impl Percent {
-    /// It as a fraction of one.
+    /// Returns it as a fraction of one.
     #[must_use]
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
@@ -148,13 +148,13 @@ impl Limit {
     /// The longest, in seconds: some months, which a clock can still add.
     const LONGEST: f64 = 1e7;
 
-    /// A limit of this many seconds, of which there is at least one.
+    /// Returns a limit of this many seconds, of which there is at least one.
     #[must_use]
     pub const fn seconds(seconds: u32) -> Self {
         Self(if seconds == 0 { 1.0 } else { seconds as f64 })
     }
 
-    /// It as a duration.
+    /// Returns it as a duration.
     #[must_use]
     pub fn duration(self) -> Duration {
         Duration::from_secs_f64(self.0)
@@ -221,13 +221,13 @@ const MOST_ROUNDS: u32 = 4;
 pub const SEED: u64 = 1;
 
 impl DesignSettings {
-    /// The seed of every random choice.
+    /// Returns the seed of every random choice.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(SEED)
     }
 
-    /// δ as a fraction.
+    /// Returns δ as a fraction.
     #[must_use]
     pub fn delta(&self) -> f64 {
         self.delta.unwrap_or_default().fraction()
@@ -244,7 +244,7 @@ impl DesignSettings {
         }
     }
 
-    /// The design, of as many pairs as an instrument takes by default.
+    /// Returns the design, of as many pairs as an instrument takes by default.
     ///
     /// # Errors
     /// If the number of pairs is zero or too large.
@@ -274,7 +274,7 @@ impl DesignSettings {
 }
 
 impl Design {
-    /// The design of a comparison for which nobody chose another than this many
+    /// Returns the design of a comparison for which nobody chose another than this many
     /// pairs.
     #[must_use]
     pub fn usual(pairs: u32) -> Self {

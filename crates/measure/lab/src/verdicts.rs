@@ -35,7 +35,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// The measured cells by the placement of their CPUs: those over all
+    /// Returns the measured cells by the placement of their CPUs: those over all
     /// placements first, without a name, then the placement with most cells.
     #[must_use]
     pub fn by_class(&self) -> Vec<(Option<&str>, Vec<&JudgedCell>)> {
@@ -51,7 +51,7 @@ impl Verdicts {
         groups
     }
 
-    /// Every primary verdict: one for each cell, and one for each point of a
+    /// Returns every primary verdict: one for each cell, and one for each point of a
     /// matrix that a run gives whole.
     pub fn primaries(&self) -> impl Iterator<Item = &Verdict> {
         self.cells
@@ -165,7 +165,7 @@ struct Group<'a> {
     elsewhere: Vec<(String, Vec<&'a Pair>)>,
 }
 
-/// The fewest pairs in the rarer placement of a cell that are judged apart: as
+/// Returns the fewest pairs in the rarer placement of a cell that are judged apart: as
 /// many as one of all these comparisons needs before it can be called. Fewer
 /// could answer nothing, and would only make the family larger.
 fn least_apart(experiment: &Experiment, places: &Places, settings: &Settings) -> usize {
@@ -176,9 +176,10 @@ fn least_apart(experiment: &Experiment, places: &Places, settings: &Settings) ->
     pairs_needed(settings.family, members).max(settings.min_pairs)
 }
 
-/// One group of all pairs, unless the ratio of this cell depends on the placement
-/// of the CPUs: then groups by it. The first has most pairs, and those without a
-/// placement: a run that failed. Others have at least `least` pairs.
+/// Groups the pairs: one group of all, unless the ratio of this cell depends on the
+/// placement of the CPUs; then a group for each placement. The first has most pairs,
+/// and those without a placement: a run that failed. Others have at least `least`
+/// pairs.
 fn by_class<'a>(index: usize, cell: &'a Cell, places: &Places, least: usize) -> Vec<Group<'a>> {
     let class_of = |pair: &Pair| places.apart(index, cell, pair);
     let mut classes: Vec<(String, Vec<&Pair>)> = Vec::new();
@@ -216,7 +217,7 @@ fn by_class<'a>(index: usize, cell: &'a Cell, places: &Places, least: usize) -> 
 }
 
 impl Group<'_> {
-    /// The comparison of a metric for the judge. `None` for a metric that only
+    /// Returns the comparison of a metric for the judge. `None` for a metric that only
     /// describes, and for a screening one that has no logarithm in some
     /// run: a counter that stayed at zero.
     fn comparison(&self, metric: &Metric, zero: &mut Vec<String>) -> Option<Comparison> {

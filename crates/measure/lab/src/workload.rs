@@ -31,7 +31,7 @@ pub struct CellSettings {
     pub latency: bool,
 }
 
-/// What threads do around a lock, as options and as keys of a file.
+/// Describes what threads do around a lock, as options and as keys of a file.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "What threads do")]
 #[serde(default)]
@@ -106,7 +106,7 @@ impl Sleep {
         ("s", 1_000_000_000),
     ];
 
-    /// So many nanoseconds.
+    /// Returns a length of so many nanoseconds.
     #[must_use]
     pub const fn nanoseconds(ns: u64) -> Self {
         Self(ns)
@@ -180,7 +180,7 @@ impl WorkloadSettings {
         }
     }
 
-    /// The unit of lengths.
+    /// Returns the unit of lengths.
     #[must_use]
     pub fn unit(&self) -> Unit {
         match self.unit {
@@ -204,7 +204,7 @@ impl WorkloadSettings {
         }
     }
 
-    /// The numbers of locks, each once.
+    /// Returns the numbers of locks, each once.
     #[must_use]
     pub fn locks(&self) -> Vec<u32> {
         let Some(Numbers(list)) = &self.lock_counts else {
@@ -216,7 +216,7 @@ impl WorkloadSettings {
     }
 }
 
-/// A list without repetitions.
+/// Returns a list without repetitions.
 #[must_use]
 pub fn distinct<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
     let mut distinct = Vec::with_capacity(list.len());
@@ -256,7 +256,7 @@ impl TryFrom<Vec<u64>> for Threads {
 }
 
 impl Threads {
-    /// Each number once.
+    /// Returns each number once.
     #[must_use]
     pub fn distinct(&self) -> Vec<usize> {
         distinct(&self.0)

@@ -214,7 +214,7 @@ fn sarif_has_a_result_for_what_is_a_problem_and_github_takes_it() {
     assert!(refused_by_github(&logical).contains(&"expected a physical location".into()));
 }
 
-/// The exit code of a gate on each word, by itself.
+/// Returns the exit code of a gate on each word, by itself.
 fn gate(experiment: &Experiment) -> Vec<Result<u8, Error>> {
     let verdicts = judged(experiment);
     FailOn::value_variants()

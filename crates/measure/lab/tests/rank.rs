@@ -31,7 +31,7 @@ fn lock(name: &'static str, lean: bool, at: &[(f64, f64)]) -> Lock {
     }
 }
 
-/// The ranking of these locks at 1, 4 and 32 threads of 16 CPUs, as many
+/// Returns the ranking of these locks at 1, 4 and 32 threads of 16 CPUs, as many
 /// points as the locks have; noise of half a percent.
 fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
     let mut random = Random::new();
@@ -100,7 +100,7 @@ fn ranking(against: bool, blocks: u32, locks: &[Lock]) -> Experiment {
     }
 }
 
-/// Four locks at three points: one leads under contention, one alone.
+/// Returns four locks at three points: one leads under contention, one alone.
 fn mixed(against: bool) -> Experiment {
     ranking(
         against,

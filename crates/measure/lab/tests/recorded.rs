@@ -17,7 +17,7 @@ use locklab_workload::Waits;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The experiment of a file.
+/// Returns the experiment of a file.
 fn read(text: &str) -> Experiment {
     let mut cells: Vec<Cell> = Vec::new();
     for line in text.lines().skip(1) {

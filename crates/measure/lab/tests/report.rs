@@ -456,7 +456,7 @@ fn any_figure() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// No panic, no line over 72 columns, valid JSON and XML.
+/// Checks that there is no panic and no line over 72 columns, and that JSON and XML are valid.
 fn bears(experiment: &Experiment) -> Result<(), TestCaseError> {
     let found = report(experiment);
     for line in text(&found, Colour::Plain).lines() {

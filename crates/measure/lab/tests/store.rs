@@ -78,7 +78,7 @@ fn sample(rate: f64) -> Sample {
     }
 }
 
-/// A store in a folder that is removed with it, and where it lies.
+/// Returns a store in a folder that is removed with it, and where it lies.
 fn on_disk() -> (tempfile::TempDir, PathBuf, Store) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -86,7 +86,7 @@ fn on_disk() -> (tempfile::TempDir, PathBuf, Store) {
     (folder, path, store)
 }
 
-/// A change to the file by another program.
+/// Makes a change to the file by another program.
 fn tamper(path: &Path, sql: &str) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(sql).unwrap();
@@ -191,7 +191,7 @@ fn the_latest_bias_band_counts_and_belongs_to_its_metric() {
     assert_eq!(store.band("setup", &other), Ok(None));
 }
 
-/// Three pairs, of which the third row of samples is damaged.
+/// Returns three pairs, of which the third row of samples is damaged.
 fn with_a_damaged_row() -> (tempfile::TempDir, PathBuf, Store, i64) {
     let (folder, path, mut store) = on_disk();
     let id = store.begin("key", "", &header()).unwrap();

@@ -13,7 +13,7 @@ fn metric(name: &str, role: Role) -> Metric {
     Metric::higher(name, "", Source::Instrument).with_role(role)
 }
 
-/// A cell whose experiment's rate is so many times the baseline's, with a
+/// Returns a cell whose experiment's rate is so many times the baseline's, with a
 /// little noise that has no order.
 fn cell(n: u64, effect: f64, pairs: u32) -> Cell {
     let metrics = vec![
@@ -120,7 +120,7 @@ fn a_cell_that_was_not_measured_stays_in_the_family() {
     assert_eq!(verdicts.by_class()[0].1.len(), 1);
 }
 
-/// A cell of which `far` pairs were measured far apart, where the experiment's
+/// Returns a cell of which `far` pairs were measured far apart, where the experiment's
 /// rate is so many times as high.
 fn moved(n: u64, far: usize, times: f64) -> Cell {
     let mut moved = cell(n, 1.5, 20);

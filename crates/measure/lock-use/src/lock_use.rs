@@ -169,7 +169,7 @@ impl LockUse {
     }
 }
 
-/// Rows of one name and kind as one, the most waited for first.
+/// Returns the rows of one name and kind as one, the most waited for first.
 fn grouped(rows: Vec<Used>) -> Vec<Used> {
     let mut grouped: Vec<Used> = Vec::new();
     let mut places = std::collections::HashMap::new();

@@ -74,7 +74,7 @@ pub(crate) fn band(
     Ok(bands.collect())
 }
 
-/// The section with the ends of each cell and their assumptions, in 72 columns.
+/// Returns the section with the ends of each cell and their assumptions, in 72 columns.
 #[must_use]
 pub(crate) fn band_section(bands: &[CellBand]) -> Section {
     let head = "non-crit threads crit   low  high  lowest with, highest with";

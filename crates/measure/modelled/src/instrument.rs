@@ -67,8 +67,8 @@ impl Simulated {
         Self { extras, ..self }
     }
 
-    /// The experiment before its first run, with these of its cells only, by their numbers: of a hundred
-    /// thousand, a part of a sweep has a few.
+    /// Returns the experiment before its first run, with these of its cells only, by
+    /// their numbers: of a hundred thousand, a part of a sweep has a few.
     ///
     /// # Panics
     /// If there is no cell of a number.
@@ -118,7 +118,7 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     json!([run, machine.name, machine.arbitration.name(), figures])
 }
 
-/// Facts about the model and its workload.
+/// Returns the facts about the model and its workload.
 pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
     let workload = match spec.cells.work {
         Work::Units => match spec.cells.unit {
@@ -150,7 +150,7 @@ fn turns(words: Vec<String>) -> Option<(String, String)> {
     (!words.is_empty()).then(|| ("Turns".into(), words.join("; ")))
 }
 
-/// The caveats that a reader of a simulated figure must know.
+/// Returns the caveats that a reader of a simulated figure must know.
 pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
     let assumed: Vec<String> = machine
         .figures
@@ -204,7 +204,7 @@ impl Instrument for Simulated {
         fingerprint(json!(self.spec), &self.machine)
     }
 
-    /// Two runs of one lock with one seed are identical: a simulation
+    /// Returns nothing: two runs of one lock with one seed are identical, a simulation
     /// has no bias, which does not mean that it is accurate.
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
         None
@@ -254,13 +254,13 @@ fn task(turn: &Turn) -> (usize, u32, u64) {
     (turn.cell, turn.pair, turn.seed)
 }
 
-/// The pool that was started when the turns were announced.
+/// Returns the pool that was started when the turns were announced.
 pub(crate) fn pool<P>(started: &Option<P>) -> Result<&P, Stopped> {
     let missing = || Stopped::Fatal("no simulation was announced".into());
     started.as_ref().ok_or_else(missing)
 }
 
-/// The metrics of one simulation, by the names used in a matrix.
+/// Returns the metrics of one simulation, by the names used in a matrix.
 #[must_use]
 pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
     let others: u64 = outcome.handoffs[1..].iter().sum();

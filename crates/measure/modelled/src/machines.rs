@@ -10,7 +10,7 @@ use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
 use locklab_workload::Cells;
 use serde_json::{Value, json};
 
-/// The machines that come with Locklab, one after another.
+/// Returns the machines that come with Locklab, one after another.
 #[must_use]
 pub fn list() -> String {
     let mut page = Page::default();
@@ -37,7 +37,7 @@ pub fn list_json() -> Value {
     json!({ "schema": 1, "kind": "machines", "machines": machines.collect::<Vec<_>>() })
 }
 
-/// A machine's figures as JSON, each with its source or assumption.
+/// Returns a machine's figures as JSON, each with its source or assumption.
 #[must_use]
 pub fn show_json(machine: &Machine) -> Value {
     let figures = FIGURES.iter().map(|kind| {
@@ -65,7 +65,7 @@ pub fn show_json(machine: &Machine) -> Value {
     })
 }
 
-/// A machine's figures, each with its source or assumption.
+/// Returns a machine's figures, each with its source or assumption.
 #[must_use]
 pub fn show(machine: &Machine) -> String {
     let mut page = Page::default();
@@ -90,7 +90,7 @@ pub fn show(machine: &Machine) -> String {
     page.finish()
 }
 
-/// The rates of locks measured somewhere, side by side with those simulated on
+/// Returns the rates of locks measured somewhere, side by side with those simulated on
 /// `machine`, in a table; `None` stands for a lock that could not be measured.
 /// The cell of the matrix is given by threads, critical and non-critical
 /// length.

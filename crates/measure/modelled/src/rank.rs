@@ -79,7 +79,7 @@ impl Ranked {
 }
 
 impl Instrument for Ranked {
-    /// The pairs of the design are the blocks.
+    /// Returns the experiment. The pairs of the design are the blocks.
     fn experiment(&self, design: Design) -> Experiment {
         let (spec, machine) = (&self.spec, &self.machine);
         let others = &self.question.subjects[1..];

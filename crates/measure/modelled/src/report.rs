@@ -84,7 +84,7 @@ fn append_simulated(experiment: &Experiment, report: &mut Document) {
     report.data.insert("simulation".into(), simulation);
 }
 
-/// A sentence on how long runs warmed up, how precise each is by itself, and
+/// Returns a sentence on how long runs warmed up, how precise each is by itself, and
 /// whether any still drifted.
 fn steadiness(outcomes: &[Outcome]) -> String {
     let warm = outcomes.iter().map(|run| run.warmup);
@@ -154,10 +154,10 @@ fn row(threads: u64, run: &Outcome) -> Vec<String> {
     ]
 }
 
-/// With this many threads at once a machine shows the benefit of queues.
+/// The number of threads at once with which a machine shows the benefit of queues.
 const MANY: u64 = 64;
 
-/// The closing paragraph of a report from hardware; `None` where the machine
+/// Returns the closing paragraph of a report from hardware; `None` where the machine
 /// had enough CPUs, or where the locks cannot be simulated.
 fn larger_machine(experiment: &Experiment) -> Option<String> {
     let at_once = experiment

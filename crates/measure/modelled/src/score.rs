@@ -9,7 +9,7 @@ use locklab_published::{Question, Validation};
 use locklab_sim::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kinds of question that the cells of `spec` ask on `machine`.
+/// Returns the kinds of question that the cells of `spec` ask on `machine`.
 #[must_use]
 pub fn questions(spec: &Spec, machine: &Machine) -> BTreeSet<Question> {
     // Of a cell only its threads matter, and a sweep has a hundred thousand cells.
@@ -25,7 +25,7 @@ pub fn questions(spec: &Spec, machine: &Machine) -> BTreeSet<Question> {
         .collect()
 }
 
-/// For each kind of question, how often a direction of that kind was right.
+/// Says for each kind of question how often a direction of that kind was right.
 #[must_use]
 pub fn sentences(questions: impl IntoIterator<Item = Question>) -> Vec<String> {
     let sentence = |question| Validation::of(question).sentence(question);

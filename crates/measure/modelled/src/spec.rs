@@ -47,7 +47,7 @@ pub struct Spec {
     pub physical: Option<usize>,
 }
 
-/// The cells as stores have them, where the usual unit of a simulated matrix was
+/// Returns the cells as stores have them, where the usual unit of a simulated matrix was
 /// never written.
 fn as_stored<S: Serializer>(cells: &Cells, to: S) -> Result<S::Ok, S::Error> {
     let mut fields = serde_json::to_value(cells).map_err(S::Error::custom)?;
@@ -57,7 +57,7 @@ fn as_stored<S: Serializer>(cells: &Cells, to: S) -> Result<S::Ok, S::Error> {
     fields.serialize(to)
 }
 
-/// A virtual machine with this many virtual CPUs, if requested; otherwise
+/// Returns a virtual machine with this many virtual CPUs, if requested; otherwise
 /// the machine unchanged.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, Err
     }
 }
 
-/// The default numbers of threads: powers of two, and one thread on every CPU.
+/// Returns the default numbers of threads: powers of two, and one thread on every CPU.
 #[must_use]
 pub fn default_threads(machine: &Machine) -> Vec<usize> {
     let cpus = machine.cpus();
@@ -86,7 +86,7 @@ pub fn default_threads(machine: &Machine) -> Vec<usize> {
 }
 
 impl Spec {
-    /// Two locks, everything else as in the command's defaults.
+    /// Returns two locks, everything else as in the command's defaults.
     #[must_use]
     pub fn new(baseline: &str, experiment: &str, cells: Cells) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Spec {
         self.cells.unit.is_units() && self.cells.is_usual()
     }
 
-    /// The units of a section of this length.
+    /// Returns the units of a section of this length.
     fn units(&self, length: u64, machine: &Machine) -> u64 {
         match self.cells.unit {
             Unit::Units => length.saturating_add(1),
@@ -197,7 +197,7 @@ impl Spec {
         }
     }
 
-    /// The key of a cell, which has an axis for the locks where that is asked.
+    /// Returns the key of a cell, which has an axis for the locks where that is asked.
     #[must_use]
     pub fn key(&self, [threads, critical, non_critical, locks]: Place) -> Key {
         let threads = usize::try_from(threads).unwrap_or(usize::MAX);
@@ -214,8 +214,8 @@ impl Spec {
         threads > self.physical.unwrap_or_else(|| machine.hardware_threads())
     }
 
-    /// So many variants of the machine: its bands, and where threads share CPUs those of the
-    /// system's figures.
+    /// Returns so many variants of the machine: its bands, and where threads share CPUs
+    /// those of the system's figures.
     #[must_use]
     pub fn variants(&self, machine: &Machine, count: usize) -> Vec<Machine> {
         let drawn = draws(machine, count);
@@ -229,7 +229,7 @@ impl Spec {
             .collect()
     }
 
-    /// The CPUs that threads get.
+    /// Returns the CPUs that threads get.
     #[must_use]
     pub fn placement(&self, machine: &Machine) -> Placement {
         match self.placement {
@@ -239,7 +239,7 @@ impl Spec {
         }
     }
 
-    /// The condition that ends a run with this many threads.
+    /// Returns the condition that ends a run with this many threads.
     #[must_use]
     pub fn stop(&self, machine: &Machine, threads: usize) -> Stop {
         match self.acquisitions {
@@ -273,7 +273,7 @@ impl Spec {
         format!("{}, after a warm-up", parts.join("; "))
     }
 
-    /// The scenario of one run of one lock in one cell.
+    /// Returns the scenario of one run of one lock in one cell.
     #[must_use]
     pub fn scenario(
         &self,

@@ -12,7 +12,7 @@ use locklab_workload::{Cells, Distribution, Mix};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// As [`locklab_lab::session::key_of`], of version 0.2.
+/// Makes a key as [`locklab_lab::session::key_of`] of version 0.2 did.
 fn key(instrument: &dyn Instrument, pairs: u32) -> String {
     let design = Design::usual(pairs);
     let kind = instrument.experiment(design.clone()).kind;

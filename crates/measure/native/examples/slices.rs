@@ -87,7 +87,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// The pairs of an experiment, in the form of crates/measure/lab/tests/recorded.
+/// Returns the pairs of an experiment, in the form of crates/measure/lab/tests/recorded.
 fn recorded(experiment: &locklab_lab::experiment::Experiment) -> String {
     let mut text = String::from("threads,critical,non_critical,baseline,experiment,round_trip\n");
     for cell in &experiment.cells {

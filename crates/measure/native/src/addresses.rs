@@ -35,17 +35,17 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// The locks as a worker uses them.
+    /// Returns the locks as a worker uses them.
     pub(crate) fn places(&self, worker: usize) -> &[Place] {
         &self.places[worker]
     }
 
-    /// The line that a worker alone touches.
+    /// Returns the line that a worker alone touches.
     pub(crate) fn private(&self, worker: usize) -> NonNull<Section> {
         self.privates[worker]
     }
 
-    /// The locks with the contexts of all workers.
+    /// Returns the locks with the contexts of all workers.
     pub(crate) fn locks(&self) -> impl Iterator<Item = (NonNull<u8>, &[NonNull<u8>])> {
         let locks = self.places[0].iter().map(|place| place.lock);
         locks.zip(self.contexts.iter().map(Vec::as_slice))
@@ -65,7 +65,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes for the largest of the locks of a request.
+    /// Returns the sizes for the largest of the locks of a request.
     ///
     /// # Errors
     /// If a lock does not fit the address space.
@@ -94,7 +94,7 @@ impl Sizes {
         })
     }
 
-    /// The bytes that all sets take at most.
+    /// Returns the bytes that all sets take at most.
     pub(crate) fn room(&self) -> usize {
         let of_a_lock =
             room(self.lock.size().max(1)) + 2 * SPREAD + room(size_of::<Section>() * self.lines);

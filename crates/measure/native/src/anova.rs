@@ -2,7 +2,7 @@
 //! effect of an address or of a code layout is separated from the noise of slices.
 //! Knows no blocks and no locks.
 
-/// The variance between groups, from which the variation within them is
+/// Returns the variance between groups, from which the variation within them is
 /// subtracted: the variance component of an unbalanced one-way layout (Searle,
 /// Casella and McCulloch 1992, section 3.6). Chance may make it negative. `None`
 /// if there is one group, or no group of two.
@@ -26,12 +26,12 @@ pub(crate) fn between(groups: &[Vec<f64>]) -> Option<f64> {
     Some((apart / (k - 1.0) - inside / (n - k)) / size)
 }
 
-/// The mean; 0 of none.
+/// Returns the mean; 0 of none.
 pub(crate) fn mean(list: &[f64]) -> f64 {
     list.iter().sum::<f64>() / list.len().max(1) as f64
 }
 
-/// Variance of a sample; 0 for one figure.
+/// Returns the variance of a sample; 0 for one figure.
 pub(crate) fn variance(list: &[f64]) -> f64 {
     let mean = mean(list);
     let squares: f64 = list.iter().map(|x| (x - mean).powi(2)).sum();

@@ -21,7 +21,7 @@ pub(crate) struct Arena {
     used: usize,
 }
 
-/// The bytes that a value of this size occupies in an arena.
+/// Returns the bytes that a value of this size occupies in an arena.
 #[must_use]
 pub(crate) const fn room(size: usize) -> usize {
     size.div_ceil(ALIGN) * ALIGN
@@ -59,7 +59,7 @@ impl Arena {
         self.used = (self.used + room(bytes)).min(self.size);
     }
 
-    /// Memory for `count` values, all bytes zero.
+    /// Returns the memory for `count` values, all bytes zero.
     ///
     /// # Panics
     /// If the arena is too small or `T` needs a larger alignment than
@@ -80,7 +80,7 @@ impl Arena {
         place
     }
 
-    /// Memory for one value of this layout, all bytes zero.
+    /// Returns the memory for one value of this layout, all bytes zero.
     ///
     /// # Panics
     /// The same conditions as for [`Arena::take`].

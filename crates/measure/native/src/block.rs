@@ -109,7 +109,7 @@ pub(crate) struct Block {
     turns_at: NonNull<u64>,
     /// Latencies by worker, side and histogram.
     pub(crate) latencies: NonNull<u64>,
-    /// In how many periods a CPU quota stopped threads while it ran.
+    /// Says in how many periods a CPU quota stopped threads while it ran.
     throttled: AtomicU64,
     /// The arena is last, because the rest lies in it.
     _arena: Arena,
@@ -173,34 +173,34 @@ impl Block {
         })
     }
 
-    /// The state that the workers share.
+    /// Returns the state that the workers share.
     pub(crate) fn control(&self) -> &Control {
         // SAFETY: in our arena; shared by design.
         unsafe { self.control.as_ref() }
     }
 
-    /// The lock that is built, or was last, by its number.
+    /// Returns the lock that is built, or was last, by its number.
     pub(crate) fn side(&self) -> usize {
         self.control().side.load(Ordering::Relaxed) as usize
     }
 
-    /// The number of sets of addresses.
+    /// Returns the number of sets of addresses.
     pub(crate) fn addresses(&self) -> usize {
         self.addresses.len()
     }
 
-    /// All sets of addresses.
+    /// Returns all sets of addresses.
     #[cfg(test)]
     pub(crate) fn sets(&self) -> &[Addresses] {
         &self.addresses
     }
 
-    /// The set of addresses that a pair uses, by its number.
+    /// Returns the set of addresses that a pair uses, by its number.
     pub(crate) fn address_of(&self, pair: usize) -> usize {
         self.request.turn_of(pair) % self.addresses.len()
     }
 
-    /// The address of the lock of a pair, the first if there are several.
+    /// Returns the address of the lock of a pair, the first if there are several.
     pub(crate) fn address(&self, pair: usize) -> usize {
         let places = self.addresses[self.address_of(pair)].places(0);
         places[0].lock.as_ptr().addr()
@@ -211,12 +211,12 @@ impl Block {
         self.throttled.store(periods, Ordering::Relaxed);
     }
 
-    /// In how many periods a CPU quota stopped threads.
+    /// Returns in how many periods a CPU quota stopped threads.
     pub(crate) fn throttled(&self) -> u64 {
         self.throttled.load(Ordering::Relaxed)
     }
 
-    /// The records of the pairs that were run. Only to be called while no
+    /// Returns the records of the pairs that were run. Only to be called while no
     /// worker runs.
     pub(crate) fn pairs(&self) -> &[PairRecord] {
         let count = self.control().pairs.load(Ordering::Relaxed) as usize;
@@ -233,14 +233,14 @@ impl Block {
         unsafe { self.slices.add(self.request.codes.len() * pair + side) }
     }
 
-    /// The record of one slice of a pair that was run.
+    /// Returns the record of one slice of a pair that was run.
     pub(crate) fn slice_record(&self, pair: usize, side: usize) -> &SliceRecord {
         // SAFETY: zeroed or written by the last worker of a rendezvous that we
         // have passed, and no more; all zeros are legal.
         unsafe { self.slice_at(pair, side).as_ref() }
     }
 
-    /// The workers' records of one slice. Only to be called while no worker
+    /// Returns the workers' records of one slice. Only to be called while no worker
     /// runs.
     pub(crate) fn workers(&self, pair: usize, side: usize) -> &[WorkerRecord] {
         let threads = self.request.threads;
@@ -251,7 +251,7 @@ impl Block {
         }
     }
 
-    /// One worker's turns at the ends of the windows of one slice. Only to be
+    /// Returns one worker's turns at the ends of the windows of one slice. Only to be
     /// called while no worker runs.
     pub(crate) fn turns_at(&self, pair: usize, side: usize, worker: usize) -> &[u64] {
         let count = self.request.windows.count;

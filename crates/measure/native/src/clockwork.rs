@@ -39,7 +39,7 @@ impl Clockwork {
         self.ended.store(0, Ordering::Relaxed);
     }
 
-    /// Start and end of the measured time, in ns.
+    /// Returns the start and end of the measured time, in ns.
     pub(crate) fn measured(&self) -> (u64, u64) {
         (
             self.began.load(Ordering::Relaxed),
@@ -79,7 +79,7 @@ impl Clockwork {
     }
 }
 
-/// The time noted in `word`; notes `now` if none is noted and it has reached
+/// Returns the time noted in `word`; notes `now` if none is noted and it has reached
 /// `edge`.
 fn note(word: &AtomicU64, now: u64, edge: u64) -> Option<u64> {
     match word.load(Ordering::Relaxed) {

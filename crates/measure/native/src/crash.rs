@@ -44,7 +44,7 @@ pub enum Claim {
     NoBlock,
 }
 
-/// Called by the handler of a fault in a lock's code.
+/// Is called by the handler of a fault in a lock's code.
 pub fn claim() -> Claim {
     // Acquire pairs with the Release of `Watch::of`. A worker was started after
     // that, and its block is in place as long as it runs.
@@ -72,7 +72,7 @@ pub fn hand_over(why: String) -> Result<(), String> {
     Ok(())
 }
 
-/// While it exists, crashes belong to one block.
+/// Makes crashes belong to one block while it exists.
 pub(crate) struct Watch<'a>(&'a AtomicU32);
 
 impl<'a> Watch<'a> {

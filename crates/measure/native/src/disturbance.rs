@@ -83,7 +83,7 @@ impl Account {
         }
     }
 
-    /// The second figure of schedstat.
+    /// Returns the second figure of schedstat.
     fn waited(&self) -> u64 {
         let mut text = [0_u8; 64];
         // SAFETY: writes at most this many bytes, into ours; a failure, as of
@@ -109,7 +109,7 @@ impl Drop for Account {
 }
 
 impl Usage {
-    /// The usage since `before`.
+    /// Returns the usage since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             wall: self.wall.saturating_sub(before.wall),
@@ -120,7 +120,7 @@ impl Usage {
         }
     }
 
-    /// Time that the machine took from a worker, in ns: time without a CPU, or,
+    /// Returns the time that the machine took from a worker, in ns: time without a CPU, or,
     /// where the worker slept in the lock, that in which it was ready and
     /// another program had its CPU.
     pub(crate) fn lost(&self) -> u64 {
@@ -134,14 +134,14 @@ impl Usage {
         }
     }
 
-    /// The share of its time that a worker lost, beyond the grain of the
+    /// Returns the share of its time that a worker lost, beyond the grain of the
     /// accounting.
     fn share(&self, grain: u64) -> f64 {
         self.lost().saturating_sub(grain) as f64 / self.wall.max(1) as f64
     }
 }
 
-/// The time without a CPU, in ns, that the accounting of this machine shows for
+/// Returns the time without a CPU, in ns, that the accounting of this machine shows for
 /// a thread that loses nothing: the reads themselves take some, and clocks have
 /// steps. The greatest of nine tenths of many short intervals; what is greater
 /// is interrupts.
@@ -162,7 +162,7 @@ pub(crate) fn grain() -> u64 {
     seen[INTERVALS * 9 / 10]
 }
 
-/// The disturbance of slices that count together, from what each worker got in
+/// Returns the disturbance of slices that count together, from what each worker got in
 /// each.
 pub(crate) fn of(usages: impl Iterator<Item = Usage>, request: &Request) -> Disturbance {
     if request.oversubscribed() {

@@ -13,7 +13,7 @@ use locklab_lab::experiment::Facts;
 const ANOTHER_KIND: f64 = 1.1;
 
 impl Native {
-    /// Facts about the set-up, for the head of a report.
+    /// Returns the facts about the set-up, for the head of a report.
     #[must_use]
     pub fn facts(&self, plan: &Plan) -> Facts {
         let spec = &plan.spec;
@@ -66,7 +66,7 @@ impl Native {
         facts
     }
 
-    /// The caveats for a reader of figures of `plan` on this
+    /// Returns the caveats for a reader of figures of `plan` on this
     /// machine.
     #[must_use]
     pub fn caveats(&self, plan: &Plan) -> Vec<String> {

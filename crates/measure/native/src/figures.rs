@@ -37,13 +37,13 @@ pub(crate) struct Detail {
     pub(crate) address_variance: Option<f64>,
     /// The pairs of slices, by outcome.
     pub(crate) slices: Slices,
-    /// In how many periods a CPU quota stopped threads during the block.
+    /// Says in how many periods a CPU quota stopped threads during the block.
     #[serde(default)]
     pub(crate) throttled: u64,
 }
 
 impl Detail {
-    /// The details in a sample of this instrument.
+    /// Returns the details in a sample of this instrument.
     pub(crate) fn of(sample: &Sample) -> Option<Self> {
         Self::deserialize(&sample.detail).ok()
     }
@@ -69,7 +69,7 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// The pairs that count and give the rates: those that were not timed.
+    /// Returns the pairs that count and give the rates: those that were not timed.
     fn rated(&self, block: &Block, side: usize) -> impl Iterator<Item = usize> {
         let kept = self.kept[side].iter().copied();
         kept.filter(|pair| !block.request.is_timed(*pair))
@@ -123,7 +123,7 @@ pub(crate) fn sort(block: &Block) -> Sorted {
     }
 }
 
-/// The samples of all locks of a block.
+/// Returns the samples of all locks of a block.
 pub(crate) fn samples(block: &Block) -> Vec<Sample> {
     let sorted = sort(block);
     let alone = rates_alone(block, &sorted);
@@ -138,7 +138,7 @@ pub(crate) fn samples(block: &Block) -> Vec<Sample> {
     (0..block.request.codes.len()).map(of).collect()
 }
 
-/// The rates of all locks of one thread alone, so that a few slices that the
+/// Returns the rates of all locks of one thread alone, so that a few slices that the
 /// machine disturbed unseen decide nothing: the middle half of the first
 /// one's rates, and of the ratios to it of the others in the same pairs. There
 /// is no contention, so what varies between slices is the machine. With several
@@ -171,7 +171,7 @@ fn rates_alone(block: &Block, sorted: &Sorted) -> Option<Vec<f64>> {
     Some(std::iter::once(first.exp()).chain(others?).collect())
 }
 
-/// The mean of the values between the quartiles.
+/// Returns the mean of the values between the quartiles.
 fn middle_half(mut list: Vec<f64>) -> Option<f64> {
     list.sort_by(f64::total_cmp);
     let cut = list.len() / 4;
@@ -181,7 +181,7 @@ fn middle_half(mut list: Vec<f64>) -> Option<f64> {
     Some(half.iter().sum::<f64>() / half.len() as f64)
 }
 
-/// The reason why too little of the block is left, if so.
+/// Returns the reason why too little of the block is left, if so.
 fn disturbed(block: &Block, slices: Slices) -> Option<Invalid> {
     let Slices {
         kept,
@@ -197,7 +197,7 @@ fn disturbed(block: &Block, slices: Slices) -> Option<Invalid> {
     })
 }
 
-/// The sample of one side; its rate is that over all slices, unless `alone`
+/// Returns the sample of one side; its rate is that over all slices, unless `alone`
 /// says otherwise.
 fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sample {
     let request = &block.request;
@@ -332,7 +332,7 @@ fn sample(block: &Block, sorted: &Sorted, side: usize, alone: Option<f64>) -> Sa
     }
 }
 
-/// The figures of these latencies of one side: of all, or of readers and of writers.
+/// Returns the figures of these latencies of one side: of all, or of readers and of writers.
 fn waits(
     block: &Block,
     sorted: &Sorted,
@@ -377,7 +377,7 @@ fn waits(
     figures
 }
 
-/// A failure of the workload itself in any slice.
+/// Returns a failure of the workload itself in any slice.
 fn check(block: &Block, side: usize, name: &str) -> Option<Invalid> {
     for i in 0..block.pairs().len() {
         let workers = block.workers(i, side);

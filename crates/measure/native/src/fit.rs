@@ -41,11 +41,11 @@ pub struct Fit {
     pub one_way: Vec<f64>,
     /// Pairs that a virtual machine's host moved between two measurements.
     pub moved: usize,
-    /// Between CPUs that share a cache of their own.
+    /// The time between CPUs that share a cache of their own.
     pub near: f64,
-    /// Between CPUs of one last-level cache.
+    /// The time between CPUs of one last-level cache.
     pub middle: f64,
-    /// Between CPUs of different last-level caches.
+    /// The time between CPUs of different last-level caches.
     pub far: f64,
     /// Cycles per nanosecond, measured as in the matrix.
     pub clock_ghz: f64,
@@ -56,7 +56,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The machine file of this machine. What cannot be measured is in it as
+    /// Returns the machine file of this machine. What cannot be measured is in it as
     /// an assumption.
     #[must_use]
     pub fn machine_file(&self, topology: &Topology) -> String {
@@ -110,7 +110,7 @@ impl Fit {
     }
 }
 
-/// The pairs of CPUs that are measured: every k-th of all, so that all
+/// Returns the pairs of CPUs that are measured: every k-th of all, so that all
 /// distances are among them.
 #[must_use]
 pub fn pairs(cpus: &[usize]) -> Vec<(usize, usize)> {
@@ -205,7 +205,7 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
     })
 }
 
-/// Mean time of `once` in nanoseconds.
+/// Returns the mean time of `once` in nanoseconds.
 fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     let best = (0..5).map(|_| {
         let start = Instant::now();
@@ -217,7 +217,7 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     best.fold(f64::INFINITY, f64::min)
 }
 
-/// Acquisitions a second of [`LOCKS`] in one cell of a matrix; `None` of a lock
+/// Returns the acquisitions a second of [`LOCKS`] in one cell of a matrix; `None` of a lock
 /// that no block measured.
 ///
 /// # Errors
@@ -232,7 +232,7 @@ pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Opti
     Ok(rates)
 }
 
-/// The median rates of two locks over `blocks` blocks.
+/// Returns the median rates of two locks over `blocks` blocks.
 fn rates_of(
     native: &Native,
     locks: [&str; 2],

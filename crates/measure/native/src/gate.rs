@@ -59,7 +59,7 @@ pub fn replayed_by_recorded(
     Ok(replayed / recorded.max(1e-9))
 }
 
-/// The median rate of the samples that count.
+/// Returns the median rate of the samples that count.
 fn median<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<f64> {
     let counts = samples.filter(|sample| sample.invalid.is_none());
     let mut rates: Vec<f64> = counts

@@ -66,7 +66,7 @@ pub struct Slices {
 }
 
 impl Native {
-    /// The experiment of `plan`, without pairs, and the instrument that
+    /// Returns the experiment of `plan`, without pairs, and the instrument that
     /// measures them. `interrupt` ends a block soon when it is set.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
     }
 }
 
-/// A cell that has no pairs yet.
+/// Returns a cell that has no pairs yet.
 fn empty(cell: &PlannedCell, plan: &Plan, delta: f64) -> Cell {
     let key = cell.key(&plan.spec);
     let metrics = metrics(cell.threads, plan.spec.cells.waits(), Source::Instrument);
@@ -331,7 +331,7 @@ impl Instrument for Slices {
     }
 }
 
-/// The planned pairs of a matrix on hardware: as many as let one cell alone
+/// Returns the planned pairs of a matrix on hardware: as many as let one cell alone
 /// be called, and two more, before the first interim analysis.
 #[must_use]
 pub fn pairs_for(cells: usize) -> u32 {

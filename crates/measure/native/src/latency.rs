@@ -31,7 +31,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Latencies of so many locks, each with so many histograms.
+    /// Returns the latencies of so many locks, each with so many histograms.
     pub(crate) fn new(sides: usize, of_side: usize) -> Self {
         let all = sides * of_side;
         Self {
@@ -41,7 +41,7 @@ impl Latencies {
         }
     }
 
-    /// The histograms for the latencies of a slice, by the number of the use where
+    /// Returns the histograms for the latencies of a slice, by the number of the use where
     /// there are two.
     pub(crate) fn slice(&self, side: usize) -> &[RefCell<Histogram<u64>>] {
         &self.slices[side * self.of_side..][..self.of_side]
@@ -77,7 +77,7 @@ impl Latencies {
     }
 }
 
-/// The merged latencies of one histogram, by its number, that workers have saved.
+/// Returns the merged latencies of one histogram, by its number, that workers have saved.
 ///
 /// # Safety
 /// `place` leads to what [`Latencies::save`] wrote, of so many workers and
@@ -104,7 +104,7 @@ pub(crate) unsafe fn saved(
     sum
 }
 
-/// A quantile of latencies, between the steps of the histogram: a step of 1 %
+/// Returns a quantile of latencies, between the steps of the histogram: a step of 1 %
 /// would be as wide as the margin within which two are flat.
 pub(crate) fn quantile(latencies: &Histogram<u64>, of: f64) -> f64 {
     let wanted = of * latencies.len() as f64;

@@ -73,7 +73,7 @@ unsafe fn drop_at<T>(place: NonNull<u8>) {
 }
 
 impl LockCode {
-    /// The code of a lock type.
+    /// Returns the code of a lock type.
     #[must_use]
     pub fn of<L: RawLock<NativePlatform>>() -> Self {
         Self {
@@ -113,7 +113,7 @@ impl LockCode {
         }
     }
 
-    /// The loop that measures it; with latencies there is only one layout,
+    /// Returns the loop that measures it; with latencies there is only one layout,
     /// since the clock costs more than any layout.
     pub(crate) fn slice(&self, layout: usize, latency: bool, turns: TurnKind) -> Loop {
         match (turns, latency) {

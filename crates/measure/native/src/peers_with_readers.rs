@@ -228,7 +228,7 @@ unsafe impl<const WRITERS: bool> RawLock<NativePlatform> for PthreadRwlock<WRITE
 mod tests {
     use super::*;
 
-    /// Two readers at once, and a writer beside neither.
+    /// Checks that two readers enter at once, and no writer beside them.
     fn shares<L: RawLock<NativePlatform>>() {
         let lock = L::default();
         let [first, second, writer]: [L::Ctx; 3] = Default::default();

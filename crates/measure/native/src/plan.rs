@@ -40,7 +40,7 @@ pub struct Plan {
 /// The times by which a machine measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// From one read of the clock to the next, in ns.
+    /// The time from one read of the clock to the next, in ns.
     pub clock_interval: u64,
     /// A tick of its kernel, in ns: with more threads than CPUs, one waits so
     /// long for its turn.
@@ -61,7 +61,7 @@ impl Beat {
         }
     }
 
-    /// The time to start and end a block of `threads` on `cpus` CPUs, in ns.
+    /// Returns the time to start and end a block of `threads` on `cpus` CPUs, in ns.
     fn start_of(&self, threads: usize, cpus: usize) -> u64 {
         let [one, all] = self.start;
         let each = all.saturating_sub(one) / (cpus.max(2) as u64 - 1);
@@ -248,7 +248,7 @@ impl Plan {
 }
 
 impl PlannedCell {
-    /// Its key in an experiment of `spec`, which has an axis for the locks
+    /// Returns its key in an experiment of `spec`, which has an axis for the locks
     /// where that is asked.
     #[must_use]
     pub fn key(&self, spec: &Spec) -> Key {
@@ -259,7 +259,7 @@ impl PlannedCell {
         }
     }
 
-    /// Units of the critical section of a worker.
+    /// Returns the units of the critical section of a worker.
     #[must_use]
     pub fn critical_units_of(&self, worker: usize) -> u64 {
         match (worker, self.hog_units) {

@@ -35,7 +35,7 @@ pub struct Native {
 
 /// The most CPUs whose speed is measured.
 const MOST_SPEEDS: usize = 8;
-/// The time to start a thread on each of these CPUs and to end them, in ns: the
+/// Returns the time to start a thread on each of these CPUs and to end them, in ns: the
 /// middle one of a few times.
 fn start(cpus: &[usize]) -> u64 {
     const TIMES: usize = 5;

@@ -62,7 +62,7 @@ struct AtPoint {
 }
 
 impl Native {
-    /// The experiment that ranks the locks of `question` at the points of
+    /// Returns the experiment that ranks the locks of `question` at the points of
     /// `plan`, without pairs, and the instrument that measures them.
     ///
     /// # Errors
@@ -108,13 +108,13 @@ impl Native {
 }
 
 impl RankedSlices {
-    /// The point and the lock of a cell, by their numbers.
+    /// Returns the point and the lock of a cell, by their numbers.
     fn place(&self, cell: usize) -> (usize, usize) {
         let others = self.question.subjects.len() - 1;
         (cell / others, 1 + cell % others)
     }
 
-    /// The samples of a block of these locks, whose time is `part` of a block
+    /// Returns the samples of a block of these locks, whose time is `part` of a block
     /// of all.
     fn samples(
         &mut self,
@@ -159,7 +159,7 @@ impl RankedSlices {
         })
     }
 
-    /// The part of its planned time that a block has, so that those to come end
+    /// Returns the part of its planned time that a block has, so that those to come end
     /// in the requested time although calibrations and repetitions took some of it.
     fn pace(&self) -> f64 {
         let Some(end) = self.end else { return 1.0 };
@@ -238,7 +238,7 @@ fn note(rates: &mut Vec<f64>, number: u32, sample: &Sample) {
 }
 
 impl Instrument for RankedSlices {
-    /// The pairs of the design are the blocks.
+    /// Returns the experiment. The pairs of the design are the blocks.
     fn experiment(&self, design: Design) -> Experiment {
         let of_two = self.slices.experiment(design);
         let others = &self.question.subjects[1..];
@@ -274,7 +274,7 @@ impl Instrument for RankedSlices {
         json!({ "spec": spec, "machine": self.slices.machine })
     }
 
-    /// A bias of the block hits all of its locks alike, and each has its own
+    /// Returns nothing: a bias of the block hits all of its locks alike, and each has its own
     /// turn at every address and layout.
     fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
         None

@@ -22,7 +22,7 @@ pub struct Replay {
     file: String,
     /// Holds what a piece of work takes here beside its steps, in nanoseconds.
     act_ns: f64,
-    /// By how much later than it has asked a thread wakes up here, in nanoseconds.
+    /// Says by how much later than it has asked a thread wakes up here, in nanoseconds.
     late_ns: u64,
 }
 
@@ -31,7 +31,7 @@ impl Replay {
     /// work.
     pub const MOST_LOCKS: usize = 64;
 
-    /// The program of the recording in `file`.
+    /// Returns the program of the recording in `file`.
     ///
     /// # Errors
     /// If there is no lock that several threads use.
@@ -59,7 +59,7 @@ impl Replay {
         }
     }
 
-    /// The file with what tells it from another of the same name.
+    /// Returns the file with what tells it from another of the same name.
     #[must_use]
     pub fn name(&self) -> String {
         let mut hasher = DefaultHasher::new();
@@ -69,7 +69,7 @@ impl Replay {
         format!("{}#{:016x}", self.file, hasher.finish())
     }
 
-    /// Number of locks.
+    /// Returns the number of locks.
     #[must_use]
     pub fn locks(&self) -> usize {
         self.program.locks.len()
@@ -80,7 +80,7 @@ impl Replay {
         self.program.locks.first().is_some_and(|lock| lock.shared)
     }
 
-    /// The workers if the classes that scale have `threads` in all; as recorded
+    /// Returns the workers if the classes that scale have `threads` in all; as recorded
     /// without a number.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Replay {
         cast
     }
 
-    /// The scripts of all workers, where a step takes `step_ns`.
+    /// Returns the scripts of all workers, where a step takes `step_ns`.
     pub(crate) fn scripts(&self, workers: usize, step_ns: f64, seed: u64) -> Vec<Script> {
         let mut actions: BTreeMap<usize, Vec<Action>> = BTreeMap::new();
         let cast = self.cast(workers, seed);
@@ -139,12 +139,12 @@ impl Replay {
         locks.map(|lock| lock.moved_ns.map(in_steps)).collect()
     }
 
-    /// Number of channels.
+    /// Returns the number of channels.
     pub(crate) fn channels(&self) -> usize {
         self.program.channels
     }
 
-    /// The longest mean time of a turn of any thread, in nanoseconds.
+    /// Returns the longest mean time of a turn of any thread, in nanoseconds.
     pub(crate) fn turn_ns(&self) -> f64 {
         let of = |thread: &locklab_replay::Thread| {
             let takes = |step: &&Step| matches!(step, Step::Acquire { .. });

@@ -70,7 +70,7 @@ pub(crate) fn sleep_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-/// By how much later than it has asked a thread wakes up here, in nanoseconds: the
+/// Returns by how much later than it has asked a thread wakes up here, in nanoseconds: the
 /// median of short sleeps.
 pub(crate) fn late_ns() -> u64 {
     const ASKED: u64 = 20_000;

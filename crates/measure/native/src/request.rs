@@ -23,10 +23,10 @@ pub const MOST_LOCKS: usize = 64;
 /// their layouts.
 const ORDERS: u64 = 1 << 32;
 
-/// That which gives the workers' turns.
+/// The stream that gives the workers' turns.
 const TURNS: u64 = 1 << 33;
 
-/// That which gives where in a recorded program the first pair begins.
+/// The stream that gives where in a recorded program the first pair begins.
 const ENTRY: u64 = 1 << 34;
 
 /// The parameters of a block.
@@ -82,7 +82,7 @@ impl Request {
         self.threads > self.cpus.len()
     }
 
-    /// The turns of a worker; none if each is like every other. All locks that
+    /// Returns the turns of a worker; none if each is like every other. All locks that
     /// share a block have the same.
     pub(crate) fn turns(&self, worker: usize) -> Vec<Turn> {
         if self.replay.is_some() || (self.locks == 1 && self.mix.is_usual()) {
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    /// The scripts of the workers in the program that they replay.
+    /// Returns the scripts of the workers in the program that they replay.
     pub(crate) fn scripts(&self) -> Vec<Script> {
         match &self.replay {
             Some((replay, step_ns)) => {
@@ -121,7 +121,7 @@ impl Request {
         }
     }
 
-    /// The slices of a lock.
+    /// Returns the slices of a lock.
     pub(crate) fn slice_of(&self, side: usize) -> SliceLength {
         self.slices.get(side).copied().unwrap_or(SliceLength {
             settle: self.settle,
@@ -129,13 +129,13 @@ impl Request {
         })
     }
 
-    /// The longest slice, in ns.
+    /// Returns the longest slice, in ns.
     pub(crate) fn longest(&self) -> u64 {
         let all = (0..self.codes.len()).map(|side| self.slice_of(side));
         all.map(|of| of.settle + of.length).max().unwrap_or(0)
     }
 
-    /// The windows of a slice of a lock.
+    /// Returns the windows of a slice of a lock.
     pub(crate) fn windows_of(&self, side: usize) -> Windows {
         let fit = self.slice_of(side).length / self.windows.length.max(1);
         Windows {
@@ -147,7 +147,7 @@ impl Request {
         }
     }
 
-    /// The pairs that fit the longest time of the block.
+    /// Returns the pairs that fit the longest time of the block.
     pub(crate) fn most_pairs(&self) -> usize {
         let sides = 0..self.codes.len();
         let one = |side| {
@@ -159,7 +159,7 @@ impl Request {
         usize::try_from(fit.max(self.all_least().into()) + 2).unwrap_or(usize::MAX)
     }
 
-    /// The fewest undisturbed pairs of all kinds.
+    /// Returns the fewest undisturbed pairs of all kinds.
     fn all_least(&self) -> u32 {
         if self.latency {
             2 * self.least
@@ -184,7 +184,7 @@ impl Request {
             || run as usize >= self.most_pairs()
     }
 
-    /// The random choices for pair `pair`. It allocates nothing, because a
+    /// Returns the random choices for pair `pair`. It allocates nothing, because a
     /// worker may be the child of a fork.
     pub(crate) fn draw(&self, pair: usize) -> Draw {
         let mut order = [0; MOST_LOCKS];
@@ -203,7 +203,7 @@ impl Request {
         Draw { order, count }
     }
 
-    /// The number of pair `pair` among those of its kind: timed ones and others each
+    /// Returns the number of pair `pair` among those of its kind: timed ones and others each
     /// have their own turn through addresses and layouts.
     pub(crate) fn turn_of(&self, pair: usize) -> usize {
         if self.latency { pair / 2 } else { pair }
@@ -217,7 +217,7 @@ impl Request {
         (first + STRIDE * self.turn_of(pair)) % ENTRIES
     }
 
-    /// The code layout of a lock in pair `pair`.
+    /// Returns the code layout of a lock in pair `pair`.
     pub(crate) fn layout_of(&self, pair: usize, side: usize) -> usize {
         let pair = self.turn_of(pair);
         self.layout.unwrap_or_else(|| {
@@ -237,7 +237,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// The locks in the order in which they run.
+    /// Returns the locks in the order in which they run.
     pub(crate) fn sides(&self) -> &[usize] {
         &self.order[..self.count]
     }
@@ -253,7 +253,7 @@ fn permutation(seed: u64) -> [usize; LAYOUTS] {
 pub(crate) mod tests {
     use super::*;
 
-    /// A request of `threads` workers of one lock on `cpus`.
+    /// Returns a request of `threads` workers of one lock on `cpus`.
     pub(crate) fn request(threads: usize, cpus: &[usize]) -> Request {
         let code = crate::subject::code("ticket").unwrap();
         Request {

@@ -165,7 +165,7 @@ fn moves(cells: &[Cell]) -> f64 {
 }
 
 impl Row {
-    /// The median 95 % width of a cell that has `time` ns, as a fraction.
+    /// Returns the median 95 % width of a cell that has `time` ns, as a fraction.
     fn width(&self, time: f64) -> f64 {
         let widths = self.scatter.iter().map(|(spread, block)| {
             let blocks = (time / *block as f64).max(1.0);
@@ -174,7 +174,7 @@ impl Row {
         locklab_lab::verdicts::median(widths.collect()).unwrap_or(f64::NAN)
     }
 
-    /// The probability that a cell with so many blocks is shown flat within
+    /// Returns the probability that a cell with so many blocks is shown flat within
     /// `delta`, if there is no difference.
     fn flat(&self, blocks: f64, delta: f64) -> f64 {
         let of = |(spread, _): &(f64, u64)| {
@@ -191,7 +191,7 @@ impl Row {
     }
 }
 
-/// P(|Z| >= z), to three digits (Abramowitz and Stegun 1964, 26.2.18): for a
+/// Returns P(|Z| >= z), to three digits (Abramowitz and Stegun 1964, 26.2.18): for a
 /// prediction, and no verdict.
 fn two_sided_tail(z: f64) -> f64 {
     let p = 1.0 + z * (0.196_854 + z * (0.115_194 + z * (0.000_344 + z * 0.019_527)));
@@ -231,7 +231,7 @@ impl Resolution {
         facts
     }
 
-    /// The number of cells that `plan` will decide with this design; `None` for
+    /// Returns the number of cells that `plan` will decide with this design; `None` for
     /// another machine, or a plan without such cells.
     #[must_use]
     pub fn predict(&self, plan: &Plan, design: &Design, machine: &Machine) -> Option<Prediction> {

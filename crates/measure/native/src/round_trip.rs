@@ -128,7 +128,7 @@ fn try_measure(a: usize, b: usize, by: By) -> Option<f64> {
     })
 }
 
-/// The links whose round trips represent the placement of `workers` workers on
+/// Returns the links whose round trips represent the placement of `workers` workers on
 /// CPUs of their own: neighbours in pin order, and the first with the last.
 #[must_use]
 pub(crate) fn links(workers: usize) -> Vec<(usize, usize)> {

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Sets how often each is measured.
 const ROUNDS: u32 = 500;
-/// For how long the waker lets the sleeper sleep, at least and at most, ns. How long a
+/// The times for which the waker lets the sleeper sleep, at least and at most, ns. How long a
 /// wake-up takes depends on it, because an idle CPU sleeps deeper with time; waits for
 /// locks are of these lengths.
 const ASLEEP: [f64; 2] = [10_000.0, 100_000.0];
-/// For how many lengths in between.
+/// The number of lengths in between.
 const LENGTHS: u32 = 10;
 
 /// The costs, in nanoseconds.
@@ -25,7 +25,7 @@ pub struct Scheduling {
     pub call: f64,
     /// A call that wakes a thread on an idle CPU.
     pub wake_call: f64,
-    /// From the end of that call until the woken thread runs.
+    /// The time from the end of that call until the woken thread runs.
     pub wake: f64,
     /// Says how many times as long the slowest tenth of these takes as the quickest
     /// tenth.
@@ -44,7 +44,7 @@ impl Scheduling {
         ]
     }
 
-    /// The table of a machine file. What cannot be measured so has the format's
+    /// Returns the table of a machine file. What cannot be measured so has the format's
     /// default.
     #[must_use]
     pub fn table(&self) -> String {
@@ -111,7 +111,8 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     })
 }
 
-/// For how long the sleeper sleeps in a round, ns: each length as often, in proportion.
+/// Returns for how long the sleeper sleeps in a round, ns: each length as often, in
+/// proportion.
 fn asleep(round: u32) -> u64 {
     let part = f64::from(round % LENGTHS) / f64::from(LENGTHS - 1);
     (ASLEEP[0] * (ASLEEP[1] / ASLEEP[0]).powf(part)) as u64

@@ -27,11 +27,11 @@ pub(crate) enum Action {
 pub(crate) struct Script {
     pub(crate) actions: Vec<Action>,
     pub(crate) entries: Vec<Entry>,
-    /// By how much later than it has asked a worker wakes up, in nanoseconds.
+    /// Says by how much later than it has asked a worker wakes up, in nanoseconds.
     pub(crate) late_ns: u64,
 }
 
-/// In how many moments of the program a slice may begin.
+/// Says in how many moments of the program a slice may begin.
 pub(crate) const ENTRIES: usize = 32;
 
 /// Describes where a worker begins.

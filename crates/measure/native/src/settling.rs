@@ -28,7 +28,7 @@ const MOST: u64 = 8;
 /// comes on top.
 const SAME: f64 = 0.02;
 
-/// The slices of each lock of `request`, found in at most `time` ns; `None` if
+/// Returns the slices of each lock of `request`, found in at most `time` ns; `None` if
 /// that is too little, or the machine too noisy, for a result.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub(crate) fn calibrate(
     Ok(Some(lengths.collect()))
 }
 
-/// The window from which on the rate is that of the second half. Each slice
+/// Returns the window from which on the rate is that of the second half. Each slice
 /// gives its acquisitions so far at the end of each window.
 fn settled_from(slices: &[Vec<f64>]) -> usize {
     let half = WINDOWS / 2;
@@ -125,7 +125,7 @@ fn settled_from(slices: &[Vec<f64>]) -> usize {
 mod tests {
     use super::*;
 
-    /// Running totals of a rate that starts at `first` times its later value
+    /// Returns the running totals of a rate that starts at `first` times its later value
     /// and has reached it after `windows`.
     fn slices(first: f64, windows: usize, noise: f64) -> Vec<Vec<f64>> {
         (0..6)

@@ -66,7 +66,7 @@ struct Counts {
     handoffs: u64,
 }
 
-/// The measuring loop for one lock in one layout.
+/// Runs the measuring loop for one lock in one layout.
 ///
 /// # Safety
 /// Each of the worker's places has an `L` and an `L::Ctx` that no other worker uses,

@@ -36,7 +36,7 @@ pub struct Spec {
 
 const _: () = assert!(MOST_THREADS == locklab_locks::MAX_CPUS);
 
-/// One thread, half the CPUs and all of them. More threads than CPUs measure
+/// Returns one thread, half the CPUs and all of them. More threads than CPUs measure
 /// the scheduler with the lock, and take the time of the others: they are on
 /// request.
 #[must_use]
@@ -48,7 +48,7 @@ pub fn default_threads(cpus: usize) -> Vec<usize> {
 }
 
 impl Spec {
-    /// Two locks with one thread and with two, everything else as in the
+    /// Returns two locks with one thread and with two, everything else as in the
     /// command's defaults.
     #[must_use]
     pub fn new(baseline: &str, experiment: &str) -> Self {

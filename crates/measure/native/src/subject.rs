@@ -50,7 +50,7 @@ fn peer<L: RawLock<NativePlatform>>() -> Subject {
     }
 }
 
-/// All of them, in the order in which tables show them.
+/// Returns all of them, in the order in which tables show them.
 #[must_use]
 pub fn all() -> Vec<Subject> {
     catalogue::ALL
@@ -76,13 +76,13 @@ pub fn register(subject: Subject, code: LockCode) {
     registered.insert(name, (subject, code));
 }
 
-/// The lock that was registered under this name.
+/// Returns the lock that was registered under this name.
 fn registered(name: &str) -> Option<(Subject, LockCode)> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     registered.get(name).copied()
 }
 
-/// The code of the lock called `name`; `None` if there is none.
+/// Returns the code of the lock called `name`; `None` if there is none.
 pub(crate) fn code(name: &str) -> Option<LockCode> {
     struct Find;
     impl Visitor<NativePlatform> for Find {
@@ -95,7 +95,7 @@ pub(crate) fn code(name: &str) -> Option<LockCode> {
     registered.or_else(|| visit(name, Find))
 }
 
-/// The lock called `name`.
+/// Returns the lock called `name`.
 ///
 /// # Errors
 /// If there is no such lock; the message names the closest ones.

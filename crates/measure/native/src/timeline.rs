@@ -22,7 +22,7 @@ pub struct SliceLength {
 /// The most turns between two clock reads.
 const MOST_TURNS: u64 = 256;
 
-/// Nanoseconds between two clock reads that cost `clock_cost` ns each, so that
+/// Returns the nanoseconds between two clock reads that cost `clock_cost` ns each, so that
 /// they take at most 1 % of the time.
 #[must_use]
 pub(crate) fn pause(clock_cost: f64) -> u64 {

@@ -39,7 +39,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) private: &'a Section,
     /// Holds what is done while the lock is held.
     pub(crate) critical: Critical,
-    /// For how long it sleeps with the lock, ns; where that is, turns are drawn.
+    /// Says for how long it sleeps with the lock, ns; where that is, turns are drawn.
     pub(crate) hold_sleep_ns: u64,
     /// Units outside it, where each turn is like every other.
     pub(crate) non_critical: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Done {
 
 /// The turns of a worker, one after the other.
 pub(crate) trait Turns<'a, L> {
-    /// Before the first turn.
+    /// Prepares a worker before its first turn.
     ///
     /// # Safety
     /// As for [`crate::slice::work`].
@@ -111,6 +111,8 @@ pub(crate) struct Taken<'a, L: RawLock<NativePlatform>> {
 }
 
 impl<L: RawLock<NativePlatform>> Taken<'_, L> {
+    /// Returns what lies at a place.
+    ///
     /// # Safety
     /// The place has an `L`, an `L::Ctx` and its lines, built and in place.
     #[inline(always)]

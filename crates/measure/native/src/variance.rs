@@ -30,12 +30,12 @@ const APART: f64 = 1.02;
 /// Standard deviations of one lock's rate, as fractions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Deviations {
-    /// From one block to another: other addresses, and another moment.
+    /// The deviation from one block to another: other addresses, and another moment.
     pub(crate) blocks: f64,
-    /// From one address to another, within a block; without the noise of the
+    /// The deviation from one address to another, within a block; without the noise of the
     /// slices. `None` where blocks are too short to tell.
     pub(crate) addresses: Option<f64>,
-    /// From one code layout to another, within a block; without the noise of
+    /// The deviation from one code layout to another, within a block; without the noise of
     /// the slices. `None` where one layout was fixed.
     pub(crate) layouts: Option<f64>,
 }
@@ -90,7 +90,7 @@ pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Documen
     }
 }
 
-/// In how many blocks a CPU quota stopped threads, and in how many of its periods.
+/// Returns in how many blocks a CPU quota stopped threads, and in how many of its periods.
 fn throttled(cells: &[Cell]) -> (u64, u64) {
     let pairs = cells.iter().flat_map(|cell| &cell.pairs);
     let periods = pairs.filter_map(|pair| Some(Detail::of(&pair.baseline)?.throttled));
@@ -155,7 +155,7 @@ struct Modes {
     blocks: [usize; 2],
 }
 
-/// The cells of one thread whose ratio was one of two, the farthest apart first.
+/// Returns the cells of one thread whose ratio was one of two, the farthest apart first.
 /// Placement explains no such thing with one thread, and each block is over
 /// addresses and layouts.
 fn modes(cells: &[Cell]) -> Vec<Modes> {
@@ -203,7 +203,7 @@ fn modes_note(modes: &[Modes]) -> Option<String> {
     ))
 }
 
-/// A row for each number of threads that has enough blocks.
+/// Returns a row for each number of threads that has enough blocks.
 fn rows(cells: &[Cell]) -> Vec<Row> {
     let mut by_threads: BTreeMap<u64, [Vec<Deviations>; 2]> = BTreeMap::new();
     for cell in cells {
@@ -235,7 +235,7 @@ fn rows(cells: &[Cell]) -> Vec<Row> {
         .collect()
 }
 
-/// The medians of each figure.
+/// Returns the medians of each figure.
 fn middle(spreads: &[Deviations]) -> Deviations {
     let known = |of: fn(&Deviations) -> Option<f64>| {
         let list: Vec<f64> = spreads.iter().filter_map(of).collect();
@@ -249,7 +249,7 @@ fn middle(spreads: &[Deviations]) -> Deviations {
     }
 }
 
-/// The spread of one lock in one cell, from its samples.
+/// Returns the spread of one lock in one cell, from its samples.
 fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Deviations> {
     let (mut rates, mut of_addresses) = (Vec::new(), Vec::new());
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A block with a rate and the rates of its layouts.
+    /// Returns a block with a rate and the rates of its layouts.
     fn sample(rate: f64, layouts: &[f64]) -> Sample {
         let layouts: Vec<(u64, u64)> = layouts
             .iter()

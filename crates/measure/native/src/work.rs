@@ -97,7 +97,7 @@ impl Section {
         (torn == 0).then_some(turn)
     }
 
-    /// Acquisitions that were not lost.
+    /// Returns the acquisitions that were not lost.
     #[must_use]
     pub fn turns(&self) -> u64 {
         self.head.turns()
@@ -175,7 +175,7 @@ impl Section {
 
 type Slot = [u8; 12];
 
-/// One unit, from this of four slots to the next.
+/// Works one unit, from this of four slots to the next.
 ///
 /// # Safety
 /// Nobody else uses the slots; `from` is below 4.
@@ -191,6 +191,8 @@ unsafe fn unit(slots: *mut Slot, from: usize) {
     }
 }
 
+/// Works four units.
+///
 /// # Safety
 /// Nobody else uses the slots.
 #[inline(always)]
@@ -204,6 +206,8 @@ unsafe fn four(slots: *mut Slot) {
     }
 }
 
+/// Works sixteen units.
+///
 /// # Safety
 /// Nobody else uses the slots.
 #[inline(always)]
@@ -238,7 +242,7 @@ pub(crate) unsafe fn units_over(lines: &[Section], count: u64) {
     }
 }
 
-/// Three nested calls, of functions that no compiler merges or inlines: a unit
+/// Makes three nested calls, of functions that no compiler merges or inlines: a unit
 /// takes 13 cycles on a Zen 5, where each call and return takes four.
 #[inline(never)]
 fn descend() -> usize {
@@ -255,7 +259,7 @@ fn lowest() -> usize {
     opaque(0)
 }
 
-/// The identity, unknown to the compiler, without an instruction. It may touch
+/// Returns the identity, unknown to the compiler, without an instruction. It may touch
 /// memory as far as the compiler knows, so copies stay between calls.
 #[inline(always)]
 fn opaque(value: usize) -> usize {
@@ -268,7 +272,7 @@ fn opaque(value: usize) -> usize {
 /// The critical section of one thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Critical {
-    /// So many units of computation.
+    /// It computes for so many units.
     Units(u64),
     /// One fstat(2) of this file.
     Fstat(RawFd),
@@ -316,13 +320,13 @@ impl Calibration {
         }
     }
 
-    /// Nanoseconds of one step.
+    /// Returns the nanoseconds of one step.
     #[must_use]
     pub(crate) fn step_ns(&self) -> f64 {
         self.cycle_ns * STEP as f64
     }
 
-    /// The units of a section of length `n`.
+    /// Returns the units of a section of length `n`.
     ///
     /// # Errors
     /// If the number of units is too large to count.

@@ -60,7 +60,7 @@ pub(crate) trait Workers: Send {
     /// If the workers cannot be started.
     fn run(&mut self, block: &Arc<Block>) -> Result<Ending, Stopped>;
 
-    /// The time, by which a run keeps its limit.
+    /// Returns the time, by which a run keeps its limit.
     fn now(&self) -> Instant {
         Instant::now()
     }

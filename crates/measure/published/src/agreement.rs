@@ -16,14 +16,14 @@ const LEAST_FOR_RANKS: usize = 5;
 pub enum Published {
     /// The published ratio itself.
     Ratio(f64),
-    /// Only that it is above 1.
+    /// It says only that it is above 1.
     Above,
-    /// Only that it is below 1.
+    /// It says only that it is below 1.
     Below,
 }
 
 impl Published {
-    /// The ratio, if it has a size.
+    /// Returns the ratio, if it has a size.
     pub fn ratio(self) -> Option<f64> {
         match self {
             Self::Ratio(ratio) => Some(ratio),
@@ -53,7 +53,7 @@ impl Published {
     }
 }
 
-/// The factor by which a simulated figure is off, above or below; 1 if it is
+/// Returns the factor by which a simulated figure is off, above or below; 1 if it is
 /// exact.
 pub fn factor_error(published: f64, ours: f64) -> f64 {
     (ours / published).ln().abs().exp()
@@ -136,7 +136,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Pearson's correlation.
+/// Returns Pearson's correlation.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));

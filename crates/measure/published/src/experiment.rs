@@ -106,7 +106,7 @@ pub(crate) fn counting(lock: &str) -> Option<Counting> {
         .or_else(|| lockhammer::counting(lock))
 }
 
-/// A loop around a lock, or around the changes of a counter.
+/// Returns a loop around a lock, or around the changes of a counter.
 pub(crate) fn workload(lock: &str, turn: Loop) -> Workload {
     match counting(lock) {
         None => Workload::Loop(Loop {
@@ -310,7 +310,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Its scenario on a machine.
+    /// Returns its scenario on a machine.
     pub(crate) fn scenario(
         &self,
         mut machine: Machine,
@@ -390,7 +390,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The machine, with the figures of the published one.
+    /// Returns the machine, with the figures of the published one.
     pub(crate) fn machine(&self) -> Result<Machine, Error> {
         let machine = Machine::named(&self.machine)?;
         self.facts
@@ -406,7 +406,7 @@ impl Experiment {
             })
     }
 
-    /// Its single figures, with the published values.
+    /// Returns its single figures, with the published values.
     pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, Error> {
         let cells = self.figures.iter().map(|figure| figure.cells(reference));
         Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())

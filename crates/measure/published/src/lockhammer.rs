@@ -62,8 +62,8 @@ pub(crate) fn counting(name: &str) -> Option<Counting> {
     found.map(|(_, counting)| *counting)
 }
 
-/// One turn of a thread in how many takes the lock to write: the program's default is 63
-/// reads for each write. 0 if all do.
+/// Returns how many turns of a thread there are for each that takes the lock to write:
+/// the program's default is 63 reads for each write. 0 if all do.
 pub(crate) fn write_one_in(name: &str) -> u64 {
     match name {
         READ_WRITE => 64,
@@ -71,8 +71,8 @@ pub(crate) fn write_one_in(name: &str) -> u64 {
     }
 }
 
-/// Operations of each thread if a delay of the lock outlasts a shorter run: then as many
-/// as the published runs have.
+/// Returns the operations of each thread if a delay of the lock outlasts a shorter run:
+/// then as many as the published runs have.
 pub(crate) fn operations(name: &str) -> Option<u64> {
     let is_long = ["lockhammer:cas_event_mutex", "lockhammer:event_mutex"].contains(&name);
     is_long.then_some(5_000)

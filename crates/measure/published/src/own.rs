@@ -21,8 +21,9 @@ use toml::Spanned;
 /// Operations of each thread, if the file does not say.
 const OPERATIONS: u64 = 400;
 
-/// So few threads may stay in the order in which they began: the figure is the median of
-/// some runs, each with a seed of its own. More threads mix within a run.
+/// The number of threads up to which they may stay in the order in which they began:
+/// the figure is the median of some runs, each with a seed of its own. More threads mix
+/// within a run.
 const FEW: usize = 8;
 const RUNS: u64 = 9;
 
@@ -444,7 +445,7 @@ impl OwnReference {
     }
 }
 
-/// Root of the mean of the squares of ln(ours / theirs); none without times.
+/// Returns the root of the mean of the squares of ln(ours / theirs); none without times.
 pub fn log_error(times: &[Time]) -> Option<f64> {
     let squares = times
         .iter()
@@ -467,7 +468,7 @@ fn is_lock(name: &Spanned<String>) -> Result<String, (usize, String)> {
     Err((name.span().start, what))
 }
 
-/// A number as in the file, without a row of zeros.
+/// Returns a number as in the file, without a row of zeros.
 fn readable(value: f64) -> String {
     match value.abs() {
         0.0 | 1e-2..1e7 => value.to_string(),
@@ -487,7 +488,7 @@ fn figures_of(count: usize) -> String {
 /// A lock and its figures, one for each number of threads.
 type Row = (String, Vec<f64>);
 
-/// The rows in the order of the file, each of the right length and above 0.
+/// Returns the rows in the order of the file, each of the right length and above 0.
 fn rows(
     figures: &Spanned<Figures>,
     length: usize,

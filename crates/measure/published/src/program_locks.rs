@@ -74,7 +74,7 @@ const LOCKS: [(&str, Make); 18] = [
     ("program:awn", simulated::<Awn>),
 ];
 
-/// These, and lockhammer's.
+/// Returns these locks, and lockhammer's.
 fn all() -> impl Iterator<Item = (&'static str, Make)> {
     LOCKS.into_iter().chain(lockhammer::LOCKS)
 }

@@ -47,7 +47,7 @@ impl Reference {
         Ok(reference)
     }
 
-    /// The figure that an expression names: `key.key`, or `key.key / key.key`.
+    /// Returns the figure that an expression names: `key.key`, or `key.key / key.key`.
     /// For the rows of an array of tables it is their mean; for an array of
     /// numbers it is the one at the position of `threads` in
     /// [`Reference::threads`], and for the array below a division the one at
@@ -138,7 +138,7 @@ pub(crate) fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> Error
     })
 }
 
-/// The line of a position in a text, from 1.
+/// Returns the line of a position in a text, from 1.
 pub(crate) fn line_at(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// document.
 const MISSES_SHOWN: usize = 8;
 
-/// The report of one published experiment, ours beside theirs.
+/// Returns the report of one published experiment, ours beside theirs.
 #[must_use]
 pub fn document(report: &Reproduction) -> Document {
     let mut document = titled(format!("{}: {}", report.name, report.title));
@@ -70,7 +70,7 @@ fn agreed(report: &Reproduction) -> Vec<String> {
     items
 }
 
-/// The error of each block, if there are several.
+/// Returns the error of each block, if there are several.
 fn by_block(report: &Reproduction) -> String {
     let Some(shape) = report.shape.as_ref().filter(|s| s.non_critical.len() > 1) else {
         return String::new();
@@ -159,7 +159,7 @@ fn figures(report: &Reproduction) -> Section {
     Section::new("").with(Part::Table(Table::new(columns, rows.collect())))
 }
 
-/// A published direction without a size, as a word.
+/// Returns a published direction without a size, as a word.
 fn side(published: Published) -> &'static str {
     match published {
         Published::Above => "above 1",
@@ -168,7 +168,7 @@ fn side(published: Published) -> &'static str {
     }
 }
 
-/// The times of a reference of one's own beside the simulated ones; none if it has
+/// Returns the times of a reference of one's own beside the simulated ones; none if it has
 /// ratios.
 #[must_use]
 pub fn times(times: &[Time]) -> Option<Section> {
@@ -196,7 +196,7 @@ pub fn times(times: &[Time]) -> Option<Section> {
     )
 }
 
-/// A document of one section.
+/// Returns a document of one section.
 #[must_use]
 pub fn alone(section: Section) -> Document {
     let mut document = titled("Times".into());
@@ -204,7 +204,7 @@ pub fn alone(section: Section) -> Document {
     document
 }
 
-/// A report with one line for each experiment, the score of each group, and the
+/// Returns a report with one line for each experiment, the score of each group, and the
 /// misses.
 #[must_use]
 pub fn scores(reports: &[Reproduction]) -> Document {
@@ -264,11 +264,11 @@ fn missed(reports: &[Reproduction]) -> Section {
     }
 }
 
-/// With fewer figures than this, those that may have informed the model count
+/// The number of figures below which those that may have informed the model count
 /// too.
 const ENOUGH: usize = 5;
 
-/// The section on what may be trusted, by the kind of question.
+/// Returns the section on what may be trusted, by the kind of question.
 fn trust(reports: &[Reproduction]) -> Section {
     let cells = |score: &Agreement| {
         let of = |part: Option<f64>, digits: usize| {
@@ -394,7 +394,7 @@ fn misses(reports: &[Reproduction]) -> Vec<String> {
     items
 }
 
-/// A document that has only a title.
+/// Returns a document that has only a title.
 fn titled(title: String) -> Document {
     Document {
         title,
@@ -403,7 +403,7 @@ fn titled(title: String) -> Document {
     }
 }
 
-/// All reports as one JSON document: the published figures unchanged, the score
+/// Returns all reports as one JSON document: the published figures unchanged, the score
 /// of each group and the misses of what was simulated.
 #[must_use]
 pub fn json(reports: &[Value], reproductions: &[Reproduction]) -> Value {

@@ -60,9 +60,9 @@ pub enum Question {
     Sleeping,
     /// Pauses between attempts, in a virtual machine that has all its CPUs.
     Backoff,
-    /// More virtual CPUs than physical ones.
+    /// The machine has more virtual CPUs than physical ones.
     Oversubscribed,
-    /// More threads than CPUs, under an operating system.
+    /// There are more threads than CPUs, under an operating system.
     MoreThreads,
 }
 
@@ -78,7 +78,7 @@ impl Question {
         Self::MoreThreads,
     ];
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Uncontended => "uncontended",
@@ -91,7 +91,7 @@ impl Question {
         }
     }
 
-    /// The name in documents.
+    /// Returns the name in documents.
     pub fn key(self) -> &'static str {
         match self {
             Self::Uncontended => "uncontended",
@@ -104,7 +104,7 @@ impl Question {
         }
     }
 
-    /// The group of experiments that evaluates answers of this kind.
+    /// Returns the group of experiments that evaluates answers of this kind.
     pub fn judged_by(self) -> Group {
         match self {
             Self::Sleeping | Self::MoreThreads => Group::Sleeping,
@@ -112,7 +112,7 @@ impl Question {
         }
     }
 
-    /// The kind of a run, by its machine, its lock, its threads and their placement.
+    /// Returns the kind of a run, by its machine, its lock, its threads and their placement.
     pub fn of(scenario: &Scenario) -> Self {
         let machine = &scenario.machine;
         let of_guests = machine.get(FigureKey::VmVcpus) > 0.0;
@@ -192,12 +192,12 @@ pub struct Miss {
 }
 
 impl Reproduction {
-    /// The published figures and the simulated ones.
+    /// Returns the published figures and the simulated ones.
     pub fn pairs(&self) -> Vec<(Published, f64)> {
         self.figures.iter().filter_map(Reproduced::pair).collect()
     }
 
-    /// Its misses, the worst first.
+    /// Returns its misses, the worst first.
     pub fn misses(&self) -> Vec<Miss> {
         let miss = |figure: &Reproduced| {
             let (theirs, ours) = figure.pair()?;
@@ -220,7 +220,7 @@ impl Reproduction {
     }
 }
 
-/// The score of a group: over all figures of its experiments, equally weighted,
+/// Returns the score of a group: over all figures of its experiments, equally weighted,
 /// or over those that answer one kind of question.
 pub fn score<'a>(
     group: Group,
@@ -361,12 +361,12 @@ fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, E
     run.scenario(experiment.machine()?, experiment.placement, stop, seed)
 }
 
-/// Operations a second of all guests, with the stalls that are not simulated.
+/// Returns the operations a second of all guests, with the stalls that are not simulated.
 fn rate(rule: Rule, run: &Run, outcome: &Outcome) -> f64 {
     run.guests as f64 / (1.0 / rule.rate(outcome) + run.stall_ns * 1e-9)
 }
 
-/// The fewest operations of a thread over the most of one. None at all counts as
+/// Returns the fewest operations of a thread over the most of one. None at all counts as
 /// half of one, which is less than a run can show.
 fn fairness(outcome: &Outcome) -> f64 {
     let by_thread = outcome.ops_by_thread.iter();
@@ -375,7 +375,7 @@ fn fairness(outcome: &Outcome) -> f64 {
     of(fewest) / of(most)
 }
 
-/// The cells of a published matrix of the kernel benchmark.
+/// Returns the cells of a published matrix of the kernel benchmark.
 fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shape), Error> {
     let missing = |key: &str| Error::Usage(format!("it has no `{key}`, which a matrix needs"));
     let critical = reference.figures.get("critical_length");

@@ -32,7 +32,7 @@ impl Rule {
         ("fixed-work-by-mean", Self::FixedWorkByMean),
     ];
 
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::FixedTime => "fixed-time",
@@ -41,7 +41,7 @@ impl Rule {
         }
     }
 
-    /// The rule of this name.
+    /// Returns the rule of this name.
     ///
     /// # Errors
     /// If there is none; the message lists all.
@@ -53,7 +53,7 @@ impl Rule {
         })
     }
 
-    /// When a simulation of so many operations by so many threads ends.
+    /// Returns when a simulation of so many operations by so many threads ends.
     pub(crate) fn stop(self, operations: u64, threads: usize) -> Stop {
         /// Operations of a thread at least: fewer would be all beginning and end.
         const LEAST: u64 = 50;
@@ -65,7 +65,7 @@ impl Rule {
         }
     }
 
-    /// Operations per second, as this rule counts them.
+    /// Returns the operations per second, as this rule counts them.
     pub(crate) fn rate(self, outcome: &Outcome) -> f64 {
         match self {
             // With `Stop::Each` the outcome's own rate is that by the mean.

@@ -89,7 +89,7 @@ unsafe impl RawLock<Sim> for CasOnly {
 
 /// Reads of folly's `MicroSpinLock` with pauses between, before it sleeps for a time.
 const READS: u32 = 4000;
-/// For how long it sleeps.
+/// The time for which it sleeps.
 const NAP_NS: u64 = 500_000;
 
 /// A spinlock whose waiters sleep for half a millisecond after every 4,000 pauses.

@@ -13,7 +13,7 @@ pub enum Group {
     Structure,
     /// It is simulated to print its score, and nothing is changed after that.
     EvaluatedOnly,
-    /// The same, of locks that sleep and of more threads than CPUs.
+    /// The same for locks that sleep and of more threads than CPUs.
     Sleeping,
 }
 
@@ -21,7 +21,7 @@ impl Group {
     /// All, in the order of reports.
     pub const ALL: [Self; 3] = [Self::Structure, Self::EvaluatedOnly, Self::Sleeping];
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Structure => "may inform structure",
@@ -30,7 +30,7 @@ impl Group {
         }
     }
 
-    /// The name in documents.
+    /// Returns the name in documents.
     pub fn key(self) -> &'static str {
         match self {
             Self::Structure => "structure",
@@ -39,7 +39,7 @@ impl Group {
         }
     }
 
-    /// The group of an experiment, by the name of its reference; `None` if the
+    /// Returns the group of an experiment, by the name of its reference; `None` if the
     /// split does not have it.
     pub fn of(name: &str) -> Option<Self> {
         let has = |list: &[String]| list.iter().any(|known| known == name);

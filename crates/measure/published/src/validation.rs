@@ -24,7 +24,7 @@ static KEPT: LazyLock<BTreeMap<String, Validation>> = LazyLock::new(|| {
 });
 
 impl Validation {
-    /// The counts of a kind of question.
+    /// Returns the counts of a kind of question.
     pub fn of(question: Question) -> Self {
         KEPT.get(question.key()).copied().unwrap_or_default()
     }
@@ -49,7 +49,7 @@ impl Validation {
         counts
     }
 
-    /// The 95 % interval of the chance that a direction is right (Wilson's); from
+    /// Returns the 95 % interval of the chance that a direction is right (Wilson's); from
     /// 0 to 1 where nothing was counted.
     pub fn interval(self) -> (f64, f64) {
         const Z: f64 = 1.96;

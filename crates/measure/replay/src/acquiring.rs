@@ -122,7 +122,7 @@ impl Reading<'_> {
         *self.running[thread].sites.entry(site).or_default() += 1;
     }
 
-    /// A request or a release has failed.
+    /// Notes that a request or a release has failed.
     pub(crate) fn refused(&mut self, thread: usize, tick: u64) {
         if let Some(asks) = self.running[thread].asks.take() {
             self.owners.refused(asks.lock);
@@ -178,7 +178,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A thread holds a lock no longer.
+    /// Notes that a thread no longer holds a lock.
     pub(crate) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
         let asked = self.owners.given_up(thread, lock);
         let running = &mut self.running[thread];

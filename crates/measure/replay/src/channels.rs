@@ -50,12 +50,12 @@ impl Channels {
         *self.numbers.entry(cause).or_insert(next)
     }
 
-    /// More, or fewer, threads wait for this.
+    /// Notes that more, or fewer, threads wait for this.
     pub(crate) fn waits(&mut self, cause: Cause, more: i64) {
         *self.waiting.entry(cause).or_default() += more;
     }
 
-    /// A thread signals a condition.
+    /// Notes that a thread signals a condition.
     pub(crate) fn signals(
         &mut self,
         running: &mut Running,
@@ -73,7 +73,7 @@ impl Channels {
         }
     }
 
-    /// A thread does what another waits for, or will.
+    /// Notes that a thread does what another waits for, or will wait for.
     pub(crate) fn causes(&mut self, running: &mut Running, thread: usize, cause: Cause) {
         self.post(running, thread, cause, 1);
     }
@@ -88,7 +88,7 @@ impl Channels {
         running.push(Step::Post { channel, times: 0 });
     }
 
-    /// The oldest step that may have ended a wait for this did.
+    /// Takes the oldest step that may have ended a wait for this.
     fn take(&mut self, cause: Cause) -> Option<(usize, usize)> {
         let posts = self.posts.get_mut(&cause)?;
         let post = posts.front_mut()?;
@@ -100,7 +100,7 @@ impl Channels {
         Some(which)
     }
 
-    /// A thread's wait has ended: by a step of another if that was recorded. If
+    /// Ends a thread's wait: by a step of another if that was recorded. If
     /// not, it is as long as `late` says, if that does. Returns whether a step
     /// ended it.
     pub(crate) fn awaits(
@@ -126,7 +126,7 @@ impl Channels {
         }
     }
 
-    /// A wait ended that began before the window.
+    /// Notes the end of a wait that began before the window.
     pub(crate) fn skip(&mut self, cause: Cause) {
         self.take(cause);
     }

@@ -44,7 +44,7 @@ impl Trait {
     }
 }
 
-/// The class of each thread, and the classes, the most numerous first.
+/// Returns the class of each thread, and the classes, the most numerous first.
 pub(crate) fn classes(
     traits: &[Trait],
     sites: &[Site],
@@ -118,7 +118,7 @@ fn sizes(classes: &[Class], threads: usize) -> Vec<usize> {
 }
 
 impl Program {
-    /// The threads that run if the classes that scale have `threads` in all: of
+    /// Returns the threads that run if the classes that scale have `threads` in all: of
     /// each class in proportion, the recorded ones first, and of those again, each
     /// from a place of its own in the sequence. `None` stands for as recorded.
     #[must_use]
@@ -131,7 +131,7 @@ impl Program {
         program.of_sizes(&sizes(&program.classes, threads), seed)
     }
 
-    /// The threads that run if there are as many of each class as of the class of
+    /// Returns the threads that run if there are as many of each class as of the class of
     /// another recording whose threads do the same; `None` if a class has none.
     #[must_use]
     pub fn cast_as(&self, other: &Self, seed: u64) -> Option<Vec<Role>> {
@@ -149,7 +149,7 @@ impl Program {
         Some(self.of_sizes(&sizes, seed))
     }
 
-    /// So many threads of each class.
+    /// Returns so many threads of each class.
     fn of_sizes(&self, sizes: &[usize], seed: u64) -> Vec<Role> {
         let mut roles = Vec::new();
         for (number, &size) in sizes.iter().enumerate() {
@@ -191,7 +191,7 @@ fn likeness(one: &[(Place, f64)], two: &[(Place, f64)]) -> f64 {
     common.sum()
 }
 
-/// A number below `bound` that the seed and `number` give.
+/// Returns a number below `bound` that the seed and `number` give.
 fn drawn(seed: u64, number: u64, bound: usize) -> usize {
     (fork_seed(seed, number) % bound.max(1) as u64) as usize
 }

@@ -8,7 +8,7 @@ use locklab_trace::{Event, Missing, Source, Trace};
 use std::collections::BTreeSet;
 
 impl Program {
-    /// The program of a recording, in a window where as many threads as ever
+    /// Returns the program of a recording, in a window where as many threads as ever
     /// take locks.
     ///
     /// # Errors

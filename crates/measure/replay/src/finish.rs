@@ -14,7 +14,7 @@ use crate::window::Limits;
 use std::collections::{BTreeMap, HashSet};
 
 impl Reading<'_> {
-    /// The program, in a window that ends at `to`; `recorder` is what the recorder
+    /// Returns the program, in a window that ends at `to`; `recorder` is what the recorder
     /// takes of an operation, in ticks.
     pub(crate) fn finish(
         mut self,

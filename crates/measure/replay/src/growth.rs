@@ -95,7 +95,7 @@ impl Growth {
         })
     }
 
-    /// The power of the number of threads with which holds that are so many times as
+    /// Returns the power of the number of threads with which holds that are so many times as
     /// long have grown. Shorter ones are taken as equal.
     fn power(&self, times: f64) -> f64 {
         let [few, many] = self.running.map(|threads| threads.max(1) as f64);
@@ -108,7 +108,7 @@ impl Growth {
         self.power(self.times)
     }
 
-    /// The powers of a program's locks, each by the places where it is held.
+    /// Returns the powers of a program's locks, each by the places where it is held.
     fn of_locks(&self, program: &Program) -> Vec<f64> {
         let mut sums = vec![(0.0, 0.0); program.locks.len()];
         for held in &program.holds {
@@ -168,7 +168,7 @@ impl Program {
     }
 }
 
-/// The sections of a program by place: how many, and how long they took together.
+/// Returns the sections of a program by place: how many, and how long they took together.
 fn of_places(program: &Program) -> BTreeMap<Place, (u64, f64)> {
     let mut places: BTreeMap<Place, (u64, f64)> = BTreeMap::new();
     for Held {
@@ -185,7 +185,7 @@ fn of_places(program: &Program) -> BTreeMap<Place, (u64, f64)> {
     places
 }
 
-/// A place without addresses. Calls in no file are as they are.
+/// Returns a place without addresses. Calls in no file are as they are.
 pub(crate) fn place(program: &Program, site: &Site) -> Place {
     let call = |&address: &u64| {
         let mut modules = program.modules.iter();

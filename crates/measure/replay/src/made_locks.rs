@@ -22,7 +22,7 @@ struct Section {
     /// The places of its first and last records in the thread.
     from: usize,
     to: usize,
-    /// When the mutex was asked for, given up, and free.
+    /// The times at which the mutex was asked for, given up, and free.
     asked: u64,
     given_up: u64,
     freed: u64,
@@ -80,7 +80,7 @@ pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
     any.then(|| trace.with_records(&records))
 }
 
-/// The sections of the mutex in a thread.
+/// Returns the sections of the mutex in a thread.
 fn sections(records: &Records<'_>, pair: Pair) -> Vec<Section> {
     let (mut all, mut open) = (Vec::new(), None::<Section>);
     let mut given_up = false;
@@ -180,7 +180,7 @@ fn deeds(sections: &[Vec<Section>]) -> Option<Vec<Vec<Option<Deed>>>> {
     is_lock.then_some(all)
 }
 
-/// The records of a thread with these sections as acquisitions and releases.
+/// Returns the records of a thread with these sections as acquisitions and releases.
 fn rewritten<'a>(
     records: &Records<'a>,
     sections: &[Section],
@@ -287,7 +287,8 @@ mod tests {
         Trace::read(file(&header, threads, 1_000_000).unwrap()).unwrap()
     }
 
-    /// Two threads in turn: one holds it for 1000, while the other waits.
+    /// Returns the recording of two threads in turn: one holds it for 1000, while the
+    /// other waits.
     fn in_turn() -> Trace {
         let of = |offset: u64| -> Records<'static> {
             (0..40)

@@ -65,7 +65,7 @@ const LINE_NS: u64 = 250;
 /// No line comes from another CPU in less, in nanoseconds.
 const LEAST_NS: f64 = 10.0;
 
-/// By how many nanoseconds an operation takes longer if another thread had the line of
+/// Returns by how many nanoseconds an operation takes longer if another thread had the line of
 /// its lock, by place in the program: as much longer as what seems to be computed before
 /// it. The shorter half is compared, because in a long time another thread is likelier
 /// to have had it.
@@ -83,7 +83,7 @@ pub(crate) fn fetched(fetches: &[Fetch]) -> BTreeMap<Place, u64> {
     places.into_iter().filter_map(longer).collect()
 }
 
-/// The mean of what fetching took, over all operations that did; none if no place
+/// Returns the mean of what fetching took, over all operations that did; none if no place
 /// says what it took.
 pub(crate) fn mean_fetch(fetches: &[Fetch], fetched: &BTreeMap<Place, u64>) -> Option<f64> {
     let of_other = fetches.iter().filter(|fetch| fetch.of_other);
@@ -148,14 +148,14 @@ pub(crate) fn lengths(
     places.into_iter().map(of).collect()
 }
 
-/// The mean of the lower half. Of at least two.
+/// Returns the mean of the lower half. Of at least two.
 fn lower(of: &mut [u64]) -> u64 {
     of.sort_unstable();
     let half = &of[..of.len() / 2];
     half.iter().sum::<u64>() / half.len() as u64
 }
 
-/// The mean of the middle half: a counter may tick only every 10 ns, and then medians
+/// Returns the mean of the middle half: a counter may tick only every 10 ns, and then medians
 /// are of its ticks. Of at least one.
 fn middle(of: &mut [u64]) -> u64 {
     of.sort_unstable();

@@ -14,7 +14,7 @@ pub(crate) struct Use {
     owner: Option<(usize, u32)>,
     readers: u32,
     waiters: u32,
-    /// When it was acquired last.
+    /// Says when it was acquired last.
     acquired: u64,
     /// The thread that held it alone last.
     last: Option<usize>,

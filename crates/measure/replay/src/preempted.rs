@@ -10,7 +10,7 @@
 /// its CPU does not have it back sooner.
 const SHORTEST: u64 = 20_000;
 
-/// Time in which more threads were ready than there are CPUs, as so many threads
+/// Returns the time in which more threads were ready than there are CPUs, as so many threads
 /// without a CPU for so long, from the times at which threads became ready (1)
 /// and no longer were (-1).
 pub(crate) fn without_cpu(mut changes: Vec<(u64, i32)>, cpus: usize) -> u64 {
@@ -26,7 +26,7 @@ pub(crate) fn without_cpu(mut changes: Vec<(u64, i32)>, cpus: usize) -> u64 {
     sum
 }
 
-/// The length to which longer stretches are cut, so that `budget` is taken away;
+/// Returns the length to which longer stretches are cut, so that `budget` is taken away;
 /// all in nanoseconds. `u64::MAX` if nothing is.
 pub(crate) fn longest_kept(mut stretches: Vec<u64>, budget: u64) -> u64 {
     if budget == 0 {

@@ -52,11 +52,11 @@ pub struct Lock {
     pub acquired: u64,
     /// The number of them that waited.
     pub contended: u64,
-    /// For how long, in nanoseconds.
+    /// The time for which it waited, in nanoseconds.
     pub waited_ns: f64,
     /// Says how long it was held.
     pub held_ns: f64,
-    /// By how much its sections are longer if another thread had it before, because
+    /// The time by which its sections are longer if another thread had it before, because
     /// what it protects has to move: in no step. `None` if the recording does not say,
     /// and then steps have it where it was.
     pub moved_ns: Option<f64>,
@@ -120,7 +120,7 @@ pub struct Class {
 /// Describes what was recorded in the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
-    /// When the window begins, from the start of the recording, in nanoseconds.
+    /// The time at which the window begins, from the start of the recording, in nanoseconds.
     pub from_ns: f64,
     /// Nanoseconds from its first step to its last.
     pub window_ns: f64,
@@ -173,21 +173,21 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The number of threads that computed at a time, on average: the rate at
+    /// Returns the number of threads that computed at a time, on average: the rate at
     /// which the program got on.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.work_ns / self.window_ns.max(1.0)
     }
 
-    /// The part of the time in which threads had work that they waited for
+    /// Returns the part of the time in which threads had work that they waited for
     /// locks.
     #[must_use]
     pub fn waiting(&self) -> f64 {
         self.waited_ns / (self.work_ns + self.operations_ns + self.waited_ns).max(1.0)
     }
 
-    /// The part of the waits for other threads, by time, that no recorded step
+    /// Returns the part of the waits for other threads, by time, that no recorded step
     /// ends.
     #[must_use]
     pub fn unmatched(&self) -> f64 {
@@ -231,7 +231,7 @@ pub struct Role {
 }
 
 impl Program {
-    /// The recorded number of threads of the classes that scale: what
+    /// Returns the recorded number of threads of the classes that scale: what
     /// [`Program::cast`] takes.
     #[must_use]
     pub fn scaling_threads(&self) -> usize {
@@ -254,7 +254,7 @@ impl Program {
 }
 
 impl Thread {
-    /// The steps before which it holds nothing.
+    /// Returns the steps before which it holds nothing.
     #[must_use]
     pub fn rests(&self) -> Vec<usize> {
         let mut held = 0_usize;

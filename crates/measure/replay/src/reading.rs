@@ -16,9 +16,10 @@ mod ending;
 /// Holds who is being woken for a lock while the recording is read.
 #[derive(Default)]
 pub(crate) struct Waking {
-    /// When the release began that goes on and may wake a waiter.
+    /// The time at which the release began that goes on and may wake a waiter.
     pub(crate) goes_on: Option<u64>,
-    /// When the last release began that woke a waiter, which does not have the lock yet.
+    /// The time at which the last release began that woke a waiter, which does not have
+    /// the lock yet.
     pub(crate) ended: Option<u64>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) sections: Vec<Section>,
     /// Operations whose lock was perhaps fetched in the work before them.
     pub(crate) fetches: Vec<Fetch>,
-    /// When locks were held and waited for.
+    /// The times at which locks were held and waited for.
     pub(crate) stretches: Vec<Stretch>,
     /// Says whether the recording says when threads had no CPU.
     pub(crate) cpu_times: bool,
@@ -60,7 +61,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) delays: bool,
 }
 
-/// The median; 0 of nothing.
+/// Returns the median; 0 of nothing.
 pub(crate) fn median(of: &mut [u64]) -> u64 {
     let middle = of.len() / 2;
     match of.is_empty() {
@@ -111,7 +112,7 @@ impl<'a> Reading<'a> {
         tick >= self.from
     }
 
-    /// Ticks of the window between two times.
+    /// Returns the ticks of the window between two times.
     pub(crate) fn within(&self, since: u64, tick: u64) -> u64 {
         tick.saturating_sub(since.max(self.from))
     }
@@ -164,8 +165,8 @@ impl<'a> Reading<'a> {
         self.running[thread].asked = None;
     }
 
-    /// The system was asked whether a thread had a CPU in a stretch that ends now. What
-    /// it waited for there was not recorded.
+    /// Notes that the system was asked whether a thread had a CPU in a stretch that
+    /// ends now. What it waited for there was not recorded.
     fn had_cpu(&mut self, thread: usize, tick: u64, (without, took): (Option<WithoutCpu>, u64)) {
         self.cpu_times = true;
         let running = &mut self.running[thread];
@@ -201,7 +202,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A thread that is new in the window begins with what lets it begin.
+    /// Begins a thread that is new in the window with what lets it begin.
     fn begins(&mut self, thread: usize, tick: u64) {
         if self.running[thread].began.is_some() {
             return;

@@ -4,13 +4,13 @@
 /// meanings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentTicks {
-    /// While the holder worked.
+    /// The time in which the holder worked.
     pub works: u64,
-    /// While a holder had no CPU or waited.
+    /// The time in which a holder had no CPU or waited.
     pub stopped: u64,
-    /// While nobody held the lock.
+    /// The time in which nobody held the lock.
     pub waking: u64,
-    /// While others had it.
+    /// The time in which others had it.
     pub in_line: u64,
 }
 
@@ -22,7 +22,7 @@ impl SpentTicks {
         self.in_line += other.in_line;
     }
 
-    /// So much of what seemed to be work of holders was none.
+    /// Notes that so much of what seemed to be work of holders was none.
     pub(crate) fn stop(&mut self, ticks: u64) {
         let first = ticks.min(self.works);
         let rest = (ticks - first).min(self.in_line);

@@ -176,7 +176,7 @@ impl Surveying {
         site
     }
 
-    /// The site of a stack of a thread; one without frames if the recording does
+    /// Returns the site of a stack of a thread; one without frames if the recording does
     /// not explain it.
     fn site_of(&mut self, thread: usize, image: u64, stack: u64) -> usize {
         match self.running[thread].stacks.get(&stack) {
@@ -325,8 +325,8 @@ mod tests {
     use super::*;
     use locklab_trace::{Access, Header, file};
 
-    /// The recording of one thread that acquires a free lock for so long, and releases it
-    /// for so long; asking the system takes 400 ticks.
+    /// Returns the recording of one thread that acquires a free lock for so long, and
+    /// releases it for so long; asking the system takes 400 ticks.
     fn of_one(acquires: u64, releases: u64) -> Survey {
         let lock = 0x100;
         let events = [

@@ -18,14 +18,14 @@ pub struct Image {
 /// Describes what a thread did, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// From its start to its end.
+    /// The time from its start to its end.
     pub lived: u64,
     /// Waiting for locks.
     pub waited: u64,
-    /// In releases of locks that others wanted: they are woken there.
+    /// The time in releases of locks that others wanted, which are woken there.
     pub woke: u64,
-    /// For conditions, ends of threads, files and what was not recorded, and asleep: it
-    /// had nothing to do.
+    /// The time in which it had nothing to do: it waited for conditions, ends of
+    /// threads, files and what was not recorded, or slept.
     pub idle: u64,
     /// Says how often the system took the CPU from it against its will.
     pub preempted: u64,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Running {
     pub(crate) began: Option<u64>,
     pub(crate) ended: Option<u64>,
-    /// When it began to compute what is in no step yet.
+    /// The time at which it began to compute what is in no step yet.
     pub(crate) since: u64,
     /// Its CPU time; when the recorder asked for it, and for how many ticks.
     pub(crate) cpu: CpuTime,
@@ -31,9 +31,9 @@ pub(crate) struct Running {
     pub(crate) stacks: HashMap<u64, usize>,
     /// Acquisitions in the window by site.
     pub(crate) sites: BTreeMap<usize, u64>,
-    /// When it stopped to be ready for a CPU (-1), and was again (1).
+    /// The time at which it stopped to be ready for a CPU (-1), and was again (1).
     pub(crate) ready: Vec<(u64, i32)>,
-    /// In the window.
+    /// The time that it waited in the window.
     pub(crate) waited: u64,
     pub(crate) operations: u64,
     pub(crate) matched: u64,
@@ -87,7 +87,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// One that nothing is known to end.
+    /// Returns a stretch that nothing is known to end.
     pub(crate) fn since(tick: u64) -> Self {
         Self {
             since: tick,
@@ -117,7 +117,7 @@ impl Running {
         self.steps.push(step);
     }
 
-    /// When it became ready for a CPU in the window (1), and no longer was (-1).
+    /// Returns when it became ready for a CPU in the window (1), and no longer was (-1).
     pub(crate) fn ready_between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, i32)> {
         let lives = self.began.map(|began| {
             let end = self.ended.unwrap_or(to).clamp(from, to);

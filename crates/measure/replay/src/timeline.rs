@@ -22,7 +22,7 @@ pub(crate) struct Stretch {
     pub(crate) waits: bool,
 }
 
-/// The moments of a lock between two times.
+/// Returns the moments of a lock between two times.
 pub(crate) fn timeline(stretches: &[Stretch], lock: usize, (from, to): (u64, u64)) -> Vec<Moment> {
     let length = to.saturating_sub(from);
     if length < PARTS as u64 {

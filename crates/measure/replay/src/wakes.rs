@@ -24,7 +24,7 @@ const LONGEST: f64 = 0.02;
 pub(crate) struct Wakes {
     least: u64,
     calls: Vec<u64>,
-    /// From the beginning of a call until the woken thread has the lock.
+    /// The time from the beginning of a call until the woken thread has the lock.
     until: Vec<u64>,
     least_fruitless: u64,
     fruitless: Vec<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Costs {
     /// The median time of a call that woke a thread: where threads share CPUs, many lose
     /// theirs to the thread that they wake, and that is no part of the call.
     pub(crate) wake_call: Option<u64>,
-    /// From its end until that ran: the mean.
+    /// The mean time from its end until the woken thread ran.
     pub(crate) wake: Option<u64>,
     /// Says how many times as long the slowest tenth of these takes as the quickest
     /// tenth.
@@ -62,7 +62,7 @@ impl Wakes {
         }
     }
 
-    /// A release that somebody waited for has taken so long; returns whether it
+    /// Notes how long a release took that somebody waited for; returns whether it
     /// was a wake-up.
     pub(crate) fn released(&mut self, took: u64) -> bool {
         let woke = took >= self.least;
@@ -72,15 +72,15 @@ impl Wakes {
         woke
     }
 
-    /// So long after the begin of a wake-up a thread that waited has the lock.
+    /// Notes how long after the begin of a wake-up a thread that waited has the lock.
     pub(crate) fn ran(&mut self, after: u64) {
         if after >= self.least {
             self.until.push(after);
         }
     }
 
-    /// A release of a mutex that nobody waited for has taken so long, and not because
-    /// it was timed.
+    /// Notes how long a release of a mutex took that nobody waited for, and that the
+    /// recorder did not time.
     pub(crate) fn released_for_nobody(&mut self, took: u64) {
         if took >= self.least_fruitless {
             self.fruitless.push(took);
@@ -104,13 +104,13 @@ impl Wakes {
     }
 }
 
-/// The median, where there are enough.
+/// Returns the median, where there are enough.
 fn median(of: &mut [u64]) -> Option<u64> {
     let middle = of.len() / 2;
     (of.len() >= FEWEST).then(|| *of.select_nth_unstable(middle).1)
 }
 
-/// The mean without the longest; it puts them in order.
+/// Returns the mean without the longest; it puts them in order.
 fn mean(of: &mut [u64]) -> Option<u64> {
     if of.len() < FEWEST {
         return None;

@@ -8,7 +8,7 @@ use locklab_trace::{Event, Frames, Payload};
 
 const A: u64 = 0x1000;
 
-/// So many threads that take one lock by turns and hold it for `inside`; the file of
+/// Returns so many threads that take one lock by turns and hold it for `inside`; the file of
 /// the program is mapped to `mapped`.
 fn turns(threads: u64, inside: u64, mapped: u64) -> Vec<Records> {
     (0..threads)
@@ -41,7 +41,7 @@ fn program(threads: &[Records], cpus: usize) -> Program {
     Program::of(&trace(threads, cpus), &Limits::default()).unwrap()
 }
 
-/// The mean work under the lock.
+/// Returns the mean work under the lock.
 fn inside(program: &Program) -> f64 {
     let (mut held, mut sum, mut count) = (false, 0, 0_u32);
     for step in program.threads.iter().flat_map(|thread| &thread.steps) {

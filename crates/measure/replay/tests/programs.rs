@@ -25,8 +25,8 @@ fn release(lock: u32) -> Step {
     Step::Release { lock }
 }
 
-/// Two threads take one lock, nested in it a second, one of them also a third of
-/// its own.
+/// Returns two threads that take one lock, and nested in it a second; one of them also
+/// takes a third of its own.
 fn two_threads() -> Vec<Records> {
     let mut one = hold(A, 1, [100, 120, 400]);
     // Within the first: asked for at 200, given up at 300.
@@ -177,7 +177,7 @@ fn a_sleep_is_a_delay_and_no_work_and_a_wait_for_files_is_not_known() {
     assert!(!files.can_be_extrapolated());
 }
 
-/// Two threads that read under one lock, each for 100 ns a turn after 300 ns, whose
+/// Returns two threads that read under one lock, each for 100 ns a turn after 300 ns, whose
 /// operations take no time that is recorded. Before every other turn of a thread the
 /// other one reads, and then 80 ns more pass, with the lock's line.
 fn readers() -> Vec<Records> {
@@ -221,10 +221,10 @@ fn what_fetching_a_shared_lock_took_is_in_no_step() {
     assert_eq!(works.count(), 200);
 }
 
-/// Two threads with one lock for 20 ns a turn, two turns each, 300 ns apart. Before the
-/// first of the two the other thread had the lock, and 80 ns more pass, with its line. In
-/// every fourth round the other thread asks while the first one has the lock, whose section
-/// is 80 ns longer then, with the line that it releases.
+/// Returns two threads with one lock for 20 ns a turn, two turns each, 300 ns apart.
+/// Before the first of the two the other thread had the lock, and 80 ns more pass, with
+/// its line. In every fourth round the other thread asks while the first one has the
+/// lock, whose section is 80 ns longer then, with the line that it releases.
 fn turns() -> Vec<Records> {
     let (lock, stack, access) = (A, 1, common::WRITE);
     let request = Event::Request {
@@ -301,7 +301,7 @@ fn births_and_ends_of_threads_are_waited_for() {
     assert!(program.can_be_extrapolated());
 }
 
-/// Eight readers of two locks and a writer of another: 100 rounds each.
+/// Returns eight readers of two locks and a writer of another: 100 rounds each.
 fn readers_and_a_writer() -> Vec<Records> {
     let read = Access {
         shared: true,
@@ -419,7 +419,7 @@ fn switches(voluntary: u64, involuntary: u64, ran_ns: u64) -> Event<'static> {
     }
 }
 
-/// A thread that holds a lock, loses its CPU for long while it computes, and holds it
+/// Returns a thread that holds a lock, loses its CPU for long while it computes, and holds it
 /// again: it computes for 1880 ns between.
 fn without_cpu(voluntary: u64, involuntary: u64) -> Records {
     let mut records = vec![(50, switches(0, 0, 7000))];

@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Run {
     /// The figure, in the benchmark's unit; any number.
     pub value: f64,
-    /// When it was taken, in seconds from any moment that both files share, or as
+    /// The time at which it was taken, in seconds from any moment that both files share, or as
     /// the number of the run in an order that both share.
     pub at: Option<f64>,
     /// Says how long it took at least, in seconds, where that is known.
@@ -89,7 +89,7 @@ pub struct SampleFile {
     pub benchmarks: Vec<Benchmark>,
     /// Holds what could not be read of it, each in one sentence.
     pub notes: Vec<String>,
-    /// When it was measured, in seconds since 1970, if it says so.
+    /// The time at which it was measured, in seconds since 1970, if it says so.
     pub measured: Option<f64>,
     /// Says whether all samples of a benchmark were taken by one process, so that what
     /// differs from process to process is not among their noise.
@@ -97,7 +97,7 @@ pub struct SampleFile {
 }
 
 impl SampleFile {
-    /// Without benchmarks yet.
+    /// Returns a file without benchmarks.
     pub(crate) fn new(format: Format) -> Self {
         Self {
             label: String::new(),

@@ -32,14 +32,14 @@ pub(crate) const PAUSE: f64 = 3600.0;
 pub enum Apart {
     /// The caller said so.
     Given(f64),
-    /// By the dates of the files.
+    /// It is known by the dates of the files.
     Dates {
         /// The time between them.
         seconds: f64,
         /// The time that their runs took, of which all counts.
         runs: f64,
     },
-    /// At least so long, by the time that their runs took.
+    /// It is at least so long, by the time that their runs took.
     Runs(f64),
 }
 

@@ -90,7 +90,7 @@ struct Settings {
     family: Family,
     /// The share of runs that may fail.
     tolerated_failures: f64,
-    /// At how many looks a comparison may end.
+    /// The number of looks at which a comparison may end.
     looks: u32,
 }
 
@@ -122,7 +122,7 @@ struct Metric {
     baseline: Option<f64>,
     /// The median of the experiment's values.
     experiment: Option<f64>,
-    /// By how many percent the experiment's is larger (Hodges-Lehmann).
+    /// The percentage by which the experiment's is larger (Hodges-Lehmann).
     delta_percent: Option<f64>,
     /// The lower 95 % limit of that; null where so few samples have none.
     low: Option<f64>,

@@ -90,7 +90,7 @@ fn closed(text: &str) -> Option<String> {
     Some(whole)
 }
 
-/// NaN and the infinities, which some programs write, as null.
+/// Writes null for NaN and the infinities, which some programs write.
 fn without_nan(text: &str) -> String {
     let words = ["-Infinity", "Infinity", "-NaN", "NaN"];
     if !words.iter().any(|word| text.contains(word)) {

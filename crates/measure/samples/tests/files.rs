@@ -42,7 +42,7 @@ fn notes(judged: &JudgedSamples) -> String {
     list.join("\n")
 }
 
-/// Values around `centre` that differ by ± 1 %, in an order without memory.
+/// Returns the values around `centre` that differ by ± 1 %, in an order without memory.
 fn values(centre: f64, n: usize) -> Vec<f64> {
     let at = |i: usize| (i * 7 % n) as f64 / n as f64 - 0.5;
     (0..n).map(|i| centre * (1.0 + 0.02 * at(i))).collect()

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::StandardNormal;
 
-/// A file of hyperfine: benchmarks of 20 runs, one after the other, on a machine
+/// Returns a file of hyperfine: benchmarks of 20 runs, one after the other, on a machine
 /// that becomes slower by 3 % an hour; and the time at its end.
 fn file(
     rng: &mut SmallRng,
@@ -33,7 +33,7 @@ fn file(
     (format!(r#"{{"results": [{}]}}"#, results.join(",")), now)
 }
 
-/// In how many of 200 families any benchmark is called, in percent.
+/// Returns in how many of 200 families any benchmark is called, in percent.
 fn families_called(run: f64, drift: f64, family: Family) -> f64 {
     let mut called = 0;
     for seed in 0..200 {

@@ -5,7 +5,7 @@
 use locklab_sim::{FigureKey, Machine, Outcome, Scenario, Stop, Workload, run};
 use std::time::{Duration, Instant};
 
-/// Time that this thread has had a CPU; where the kernel does not say, the
+/// Returns the time that this thread has had a CPU; where the kernel does not say, the
 /// time that has passed since the start.
 fn cpu_time(start: Instant) -> Duration {
     std::fs::read_to_string("/proc/thread-self/schedstat")

@@ -14,13 +14,13 @@ use locklab_sim::{
 };
 use std::ptr;
 
-/// For so long the head of the queue lets others by, ns.
+/// The time for which the head of the queue lets others by, ns.
 const AWAKE: u64 = 25_000;
-/// The same of a head that slept.
+/// The same for a head that slept.
 const WOKEN: u64 = 25_000;
-/// For so long a waiter spins before it sleeps, ns.
+/// The time for which a waiter spins before it sleeps, ns.
 const SPIN: u64 = 500_000;
-/// How many times as long as a read takes the head waits before the next.
+/// The factor by which the head waits longer before the next read than a read takes.
 const POLITE: u64 = 8;
 
 // Bits 0 to 7 of the word: held, or held while the head of the queue sleeps.
@@ -231,8 +231,8 @@ unsafe impl RawLock<Sim> for StatedWait {
 const OTHERS: [&str; 4] = ["std", "parking_lot", "pthread", "pthread-adaptive"];
 const SEEDS: u64 = 2;
 
-/// Million operations a second at equal share: those of the thread with the fewest,
-/// times the threads.
+/// Returns the million operations a second at equal share: those of the thread with the
+/// fewest, times the threads.
 fn at_equal_share(
     scenario: &Scenario,
     run: fn(&Scenario) -> Result<Simulation, SimError>,

@@ -33,17 +33,17 @@ impl Arena {
         }
     }
 
-    /// Number of lines that an object of type `T` occupies.
+    /// Returns the number of lines that an object of type `T` occupies.
     pub(crate) const fn lines_for<T>() -> usize {
         size_of::<T>().div_ceil(LINE)
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn base(&self) -> usize {
         self.memory.as_ptr() as usize
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub(crate) fn lines(&self) -> usize {
         self.memory.len()
     }
@@ -80,7 +80,7 @@ impl Arena {
         whole.wrapping_add(start).cast::<u8>()
     }
 
-    /// A description of the object in a line: `lock`.
+    /// Returns a description of the object in a line: `lock`.
     pub(crate) fn describe_line(&self, line: usize) -> String {
         let start = line * LINE;
         let labels = self.labels.borrow();
@@ -90,7 +90,7 @@ impl Arena {
             .map_or_else(|| format!("line {line}"), |(_, label)| label.clone())
     }
 
-    /// A description of the object at an address: `lock+4`.
+    /// Returns a description of the object at an address: `lock+4`.
     pub(crate) fn describe(&self, address: usize) -> String {
         let offset = address.wrapping_sub(self.base());
         for (range, label) in self.labels.borrow().iter() {

@@ -35,7 +35,7 @@ pub fn variants(machine: &Machine) -> Vec<(String, Machine)> {
     variants
 }
 
-/// `count` machines that the assumptions allow, spread evenly over all bands
+/// Returns `count` machines that the assumptions allow, spread evenly over all bands
 /// together; the first is the machine itself. The same in every comparison.
 pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
     let rng = Rng::new(0x6c61_7469_6e20_6379);
@@ -79,7 +79,7 @@ pub fn draws(machine: &Machine, count: usize) -> Vec<Machine> {
 /// Sets how much less or more an assumed figure of the operating system may be.
 const SYSTEM_FACTOR: f64 = 2.0;
 
-/// The `number`th of the operating systems that a machine's assumptions allow; the
+/// Returns the `number`th of the operating systems that a machine's assumptions allow; the
 /// first is its own. What a wake-up or a call takes differs between systems by more
 /// than between machines, so these figures have no band of a machine file.
 #[must_use]

@@ -68,8 +68,8 @@ impl Blocked {
         self.posted[channel].set(self.posted[channel].get() + i64::from(times));
     }
 
-    /// The channel of the thread that has waited for a post for the longest, if no thread
-    /// can go on; `None` too if all wait for locks only.
+    /// Returns the channel of the thread that has waited for a post for the longest, if
+    /// no thread can go on; `None` too if all wait for locks only.
     pub(crate) fn stuck(&self) -> Option<usize> {
         if self.awaiting.get() == 0 {
             return None;

@@ -18,22 +18,22 @@ use crate::spin::{self, pause_until_exit, watch};
 use crate::store_buffer::read as read_bits;
 use locklab_locks::platform::{Ordering, Platform};
 
-/// The number of the running CPU.
+/// Returns the number of the running CPU.
 pub fn cpu() -> usize {
     engine().current.get()
 }
 
-/// The NUMA node of the running CPU.
+/// Returns the NUMA node of the running CPU.
 pub fn node() -> usize {
     <Sim as Platform>::node()
 }
 
-/// The time of the running CPU, in cycles.
+/// Returns the time of the running CPU, in cycles.
 pub fn cycles() -> u64 {
     engine().time.get()
 }
 
-/// The site of the latest access of a CPU; 0 if it has made none.
+/// Returns the site of the latest access of a CPU; 0 if it has made none.
 pub fn site_of(cpu: usize) -> usize {
     engine().cpus[cpu].site.get()
 }
@@ -189,7 +189,7 @@ pub unsafe fn pause_until_change(seen: &[Seen], reads: u32, pauses: u32, site: u
     );
 }
 
-/// A [`crate::cpu::Step`].
+/// Returns a [`crate::cpu::Step`].
 ///
 /// # Safety
 /// `data` is a [`Seen`] in simulated memory that no other code uses meanwhile.

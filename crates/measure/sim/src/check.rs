@@ -144,7 +144,7 @@ impl Benchmark {
         matches!(self, Self::OwnTime { .. })
     }
 
-    /// A description: `ticket lock, 16 threads`.
+    /// Returns a description: `ticket lock, 16 threads`.
     pub fn name(&self) -> String {
         match self {
             Self::PingPong { distance } => {

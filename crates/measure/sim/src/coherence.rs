@@ -8,7 +8,7 @@ use crate::event::Kind;
 use crate::line::{Line, NOBODY};
 use crate::requests::{Request, Want};
 
-/// The distance of the nearest other copy of a line.
+/// Returns the distance of the nearest other copy of a line.
 #[inline]
 pub(crate) fn nearest(engine: &Engine, line: &Line, core: usize) -> Option<Distance> {
     let topology = &engine.topology;
@@ -28,7 +28,7 @@ pub(crate) fn nearest(engine: &Engine, line: &Line, core: usize) -> Option<Dista
     }
 }
 
-/// The distance of the farthest other copy of a line.
+/// Returns the distance of the farthest other copy of a line.
 pub(crate) fn farthest(engine: &Engine, line: &Line, core: usize) -> Option<Distance> {
     let topology = &engine.topology;
     let exclusive = line.exclusive.get();
@@ -62,7 +62,7 @@ pub(crate) fn is_in_socket(engine: &Engine, line: &Line, core: usize) -> bool {
     copies > mine as u32
 }
 
-/// The core that answers every read of a line which it has written and others
+/// Returns the core that answers every read of a line which it has written and others
 /// share: a directory that knows no more than the owner sends each read there, one
 /// after the other.
 #[inline]
@@ -80,7 +80,7 @@ pub(crate) fn transfer(engine: &Engine, distance: Option<Distance>) -> u64 {
     }
 }
 
-/// The time that `want` of `core` would take if granted at once.
+/// Returns the time that `want` of `core` would take if granted at once.
 pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want) -> (u64, u64) {
     if want == Want::Shared
         && let Some(owner) = answers(engine, line)
@@ -138,7 +138,7 @@ pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want
     )
 }
 
-/// The kind of request for a read-modify-write of `core`, which does not
+/// Returns the kind of request for a read-modify-write of `core`, which does not
 /// own the line: it is done at the line's home if another core has used it
 /// last.
 pub(crate) fn atomic(engine: &Engine, line: &Line, core: usize) -> Want {
@@ -156,18 +156,18 @@ pub(crate) fn atomic(engine: &Engine, line: &Line, core: usize) -> Want {
     }
 }
 
-/// The time that a request of `core` would take, without invalidations.
+/// Returns the time that a request of `core` would take, without invalidations.
 pub(crate) fn distant(engine: &Engine, line: &Line, core: usize, want: Want) -> u64 {
     transfer_for(engine, line, core, want).0
 }
 
-/// The part of a transfer until the owner loses the line, if it is free.
+/// Returns the part of a transfer until the owner loses the line, if it is free.
 #[inline]
 pub(crate) fn travel(engine: &Engine, transfer: u64) -> u64 {
     (transfer * engine.costs.travel_share) >> 10
 }
 
-/// A time that is varied by the spread.
+/// Returns a time that is varied by the spread.
 #[inline]
 pub(crate) fn vary(engine: &Engine, cycles: u64) -> u64 {
     let spread = (cycles * engine.costs.spread) >> 10;

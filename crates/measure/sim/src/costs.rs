@@ -47,7 +47,7 @@ pub(crate) struct Costs {
     pub(crate) system_call: u64,
     /// The slowdown beside a sibling thread, in 1024ths.
     pub(crate) smt: u64,
-    /// How much longer work takes on a small core, in 1024ths.
+    /// The factor by which work takes longer on a small core, in 1024ths.
     pub(crate) small: u64,
     pub(crate) clock_ghz: f64,
     pub(crate) x86: bool,

@@ -27,7 +27,7 @@ pub enum Counting {
 }
 
 impl Counting {
-    /// The first change of a turn.
+    /// Makes the first change of a turn.
     pub(crate) fn begin(self, word: &Word<u32>) {
         match self {
             Self::CompareAndSwap { reads_again } => return add(word, 1, reads_again),
@@ -38,7 +38,7 @@ impl Counting {
         Sim::function_call();
     }
 
-    /// The second, if there is one.
+    /// Makes the second, if there is one.
     pub(crate) fn end(self, word: &Word<u32>) {
         match self {
             Self::CompareAndSwap { .. } => return,

@@ -182,7 +182,7 @@ impl Counts {
         }
     }
 
-    /// The time of an acquisition at `now` as counters see it, which never goes
+    /// Returns the time of an acquisition at `now` as counters see it, which never goes
     /// back: a CPU that touches no shared line runs ahead, so CPUs that take
     /// several locks, or read together, do not acquire in the order of time.
     pub(crate) fn at(&self, now: u64) -> u64 {
@@ -239,7 +239,7 @@ impl Counts {
         self.total.get() + self.worked.get()
     }
 
-    /// Acquisitions so far, warm-up included.
+    /// Returns the acquisitions so far, warm-up included.
     pub(crate) fn total(&self) -> u64 {
         self.total.get()
     }

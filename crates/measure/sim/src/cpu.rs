@@ -27,7 +27,7 @@ pub(crate) enum Phase {
     SpinMiss,
     /// Spinning, with the awaited value on its way.
     Found,
-    /// In a loop that watches several lines, asleep until one changes.
+    /// It is in a loop that watches several lines, asleep until one changes.
     Asleep,
     /// Halted until woken.
     Halted,
@@ -63,7 +63,8 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// A sleeper's loop begins a round at `next`, and again each `period`.
+    /// Sets the pace of a sleeper's loop: it begins a round at `next`, and again each
+    /// `period`.
     pub(crate) fn pace(&self, next: u64, period: u64) {
         self.next.set(next);
         self.period.set(period);
@@ -106,7 +107,7 @@ pub(crate) struct Cpu {
     /// The place in the lock's source where it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
-    /// For code that is not Rust: the address of its latest access's
+    /// Serves code that is not Rust: the address of its latest access's
     /// instruction, the word whose next read has been made for it, and the
     /// lines that it watches in its sleep.
     pub(crate) site: Cell<usize>,

@@ -256,11 +256,11 @@ fn complete(engine: &Engine, index: usize, cpu: usize, want: Want, done: u64) {
     }
 }
 
-/// The hardware threads of a core share its cache, and so the one request that
-/// it has for a line: what waits for a line that has come to the core is served
-/// before the line leaves it, each once. `core.line_reuse` is how often what the
-/// core begins meanwhile is done too: then a thread that has just acquired a lock
-/// releases it at once, and otherwise one rotation of the line later.
+/// Serves what waits on the same core. The hardware threads of a core share its cache,
+/// and so the one request that it has for a line: what waits for a line that has come
+/// to the core is served before the line leaves it, each once. `core.line_reuse` is how
+/// often what the core begins meanwhile is done too: then a thread that has just
+/// acquired a lock releases it at once, and otherwise one rotation of the line later.
 fn serve_siblings(engine: &Engine, index: usize, line: &Line, core: usize, done: u64) {
     let mut done = done;
     for _ in 1..engine.topology.threads_per_core {

@@ -25,7 +25,7 @@ impl Distance {
         Self::Remote,
     ];
 
-    /// The name, as printed.
+    /// Returns the name, as printed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "same CPU",

@@ -55,12 +55,12 @@ impl From<SimError> for Error {
     }
 }
 
-/// The refusal of a scenario that cannot be run on its machine.
+/// Returns the refusal of a scenario that cannot be run on its machine.
 pub(crate) fn refused(why: String) -> SimError {
     SimError::Refused(Error::Usage(why))
 }
 
-/// The refusal of a lock that does not exist.
+/// Returns the refusal of a lock that does not exist.
 pub(crate) fn unknown_lock(name: &str) -> SimError {
     refused(format!(
         "there is no lock called `{name}`; `locklab locks` lists them"
@@ -68,7 +68,7 @@ pub(crate) fn unknown_lock(name: &str) -> SimError {
 }
 
 impl SimError {
-    /// The state of the CPUs, if the error has one.
+    /// Returns the state of the CPUs, if the error has one.
     pub(crate) fn report_mut(&mut self) -> Option<&mut StuckReport> {
         match self {
             Self::Deadlock(report) | Self::Livelock(report) => Some(report),

@@ -32,7 +32,7 @@ pub fn register(name: &str, lock: Arc<dyn Foreign>) {
         .insert(name.to_owned(), lock);
 }
 
-/// The lock of this name, if one is registered.
+/// Returns the lock of this name, if one is registered.
 pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
     REGISTERED
         .read()

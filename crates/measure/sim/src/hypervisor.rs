@@ -18,7 +18,7 @@ pub(crate) const NOBODY: usize = usize::MAX;
 /// Sets how often a CPU without a thread looks for one that waits elsewhere: Linux's tick
 /// with `CONFIG_HZ=1000`, the default of kernels for desktops (of Ubuntu's since 24.10).
 const TICK_US: f64 = 1000.0;
-/// For how long the cache of a CPU is thought to be warm for a thread, which nobody else
+/// The time for which the cache of a CPU is thought to be warm for a thread, which nobody else
 /// takes meanwhile: `sysctl_sched_migration_cost` in `kernel/sched/fair.c`.
 const MIGRATION_US: f64 = 500.0;
 
@@ -28,9 +28,9 @@ pub(crate) struct Hardware {
     pub(crate) running: Cell<usize>,
     /// The number of the event that ends the present slice.
     pub(crate) slice: Cell<u64>,
-    /// When a system's slice ends, however long before that its event is due.
+    /// The time at which a system's slice ends, however long before that its event is due.
     until: Cell<u64>,
-    /// When the event of a system's slice is due.
+    /// The time at which the event of a system's slice is due.
     armed: Cell<u64>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Hypervisor {
     pub(crate) ple: u64,
     /// The time that a CPU must have waited before another yields to it.
     pub(crate) eligible: u64,
-    /// Before a CPU that would halt looks whether it must.
+    /// The time before a CPU that would halt looks whether it must.
     pub(crate) call: u64,
     pub(crate) halt: u64,
     pub(crate) kick: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Hypervisor {
     pub(crate) fruitless: u64,
     /// The median, from the end of a kick until the one who halted runs.
     wake: u64,
-    /// By what factor the slowest tenth of these differs from the quickest.
+    /// The factor by which the slowest tenth of these differs from the quickest.
     wake_spread: f64,
     /// Says whether that is the time of an idle hardware thread: without one, who is
     /// woken is ready at once.
@@ -166,9 +166,9 @@ impl Hypervisor {
         Self { fair: None, ..self }
     }
 
-    /// From the end of a kick until the one who halted is ready. It differs from wake-up to
-    /// wake-up: if all took as long, threads that are woken one after the other would
-    /// keep a step that on hardware they soon lose.
+    /// Returns the time from the end of a kick until the one who halted is ready. It
+    /// differs from wake-up to wake-up: if all took as long, threads that are woken one
+    /// after the other would keep a step that on hardware they soon lose.
     pub(crate) fn wake(&self, rng: &Rng) -> u64 {
         let idle = (0..self.hardware.len()).any(|place| self.is_idle(place));
         if self.wakes_the_idle && self.shared && !idle {
@@ -185,7 +185,7 @@ impl Hypervisor {
         self.hardware[place].running.get() == NOBODY
     }
 
-    /// The longest that a ready CPU waits if every other uses its slice.
+    /// Returns the longest that a ready CPU waits if every other uses its slice.
     pub(crate) fn round(&self, cpus: usize) -> u64 {
         if self.shared {
             (self.slice + self.switch) * (cpus.div_ceil(self.hardware.len().max(1)) as u64 + 1)
@@ -195,7 +195,7 @@ impl Hypervisor {
     }
 }
 
-/// A figure in microseconds as cycles.
+/// Returns a figure in microseconds as cycles.
 fn cycles(machine: &Machine, key: FigureKey) -> u64 {
     (machine.get(key) * 1e3 * machine.get(FigureKey::CoreClockGhz)) as u64
 }

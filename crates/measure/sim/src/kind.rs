@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 /// A type of locks, as seen by its users.
 pub(crate) trait LockKind {
-    /// Number of lines of a lock, and of a context.
+    /// Returns the number of lines of a lock, and of a context.
     fn lines(&self) -> (usize, usize);
 
     /// Returns whether it keeps the table of the locks that each CPU holds.
@@ -26,7 +26,7 @@ pub(crate) trait LockKind {
     /// Places a context of one thread for one lock.
     fn place_context(&self, arena: &Arena, label: String) -> NonNull<()>;
 
-    /// Number of lines of what a thread has for all locks: queue nodes, the table
+    /// Returns the number of lines of what a thread has for all locks: queue nodes, the table
     /// of the locks that it holds, its entry among the visible readers.
     fn lines_of_thread(&self) -> [usize; 3];
 
@@ -39,7 +39,7 @@ pub(crate) trait LockKind {
     /// Places the entry of a thread among the visible readers.
     fn place_reader(&self, arena: &Arena, label: String) -> *const ();
 
-    /// Whether its waiters may sleep by themselves.
+    /// Returns whether its waiters may sleep by themselves.
     fn parks(&self) -> bool;
 
     /// Notifies a lock that it is in its final place.
@@ -91,7 +91,7 @@ pub(crate) struct Kind<L, P = Sim> {
 }
 
 impl<L, P> Kind<L, P> {
-    /// The kind of locks that can tell whether they are held only by their
+    /// Returns the kind of locks that can tell whether they are held only by their
     /// first word.
     pub(crate) fn by_word() -> Self {
         Self {
@@ -105,7 +105,7 @@ impl<L, P> Kind<L, P> {
         }
     }
 
-    /// The kind of locks for which `is_held` returns whether they are held.
+    /// Returns the kind of locks for which `is_held` returns whether they are held.
     pub(crate) fn by(is_held: fn(&L) -> bool) -> Self {
         Self {
             is_held,

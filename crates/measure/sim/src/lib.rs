@@ -81,7 +81,7 @@ pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
 pub use libraries::library_locks;
-/// What the turns of [`Mixed`] do.
+/// Says what the turns of [`Mixed`] do.
 pub use locklab_workload as turns;
 pub use machine::{
     Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKey, FigureKind, Machine, Origin,

@@ -44,7 +44,7 @@ libraries! {
     PthreadRwlock,
 }
 
-/// The names of the simulated locks of libraries.
+/// Returns the names of the simulated locks of libraries.
 pub fn library_locks() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|info| info.name)
 }

@@ -135,7 +135,7 @@ impl Line {
         word
     }
 
-    /// Number of cores of a range that share the line.
+    /// Returns the number of cores of a range that share the line.
     pub(crate) fn copies_in(&self, cores: Range<usize>) -> u32 {
         (cores.start / 64..cores.end.div_ceil(64))
             .map(|index| self.sharers_in(&cores, index * 64).count_ones())

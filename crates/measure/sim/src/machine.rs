@@ -24,7 +24,7 @@ pub enum Arbitration {
     Random,
     /// The one that arrived first.
     Fifo,
-    /// In rounds over all waiting requests: those from the cluster of the core
+    /// They are served in rounds over all waiting requests: those from the cluster of the core
     /// that had the line last, then those from its socket, then the others; the
     /// first to arrive among equals. Later arrivals wait for the next round,
     /// and the core that had the line is not preferred to its neighbours.
@@ -39,7 +39,7 @@ impl Arbitration {
         ("nearest", Self::Nearest),
     ];
 
-    /// The name in a machine file.
+    /// Returns the name in a machine file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -208,7 +208,7 @@ impl Machine {
         self.get(key) as usize
     }
 
-    /// The number of sockets.
+    /// Returns the number of sockets.
     pub fn sockets(&self) -> usize {
         self.count(FigureKey::TopologySockets)
     }
@@ -220,12 +220,12 @@ impl Machine {
             * self.count(FigureKey::TopologyCores)
     }
 
-    /// Hardware threads of the whole machine.
+    /// Returns the hardware threads of the whole machine.
     pub fn hardware_threads(&self) -> usize {
         self.cores() * self.count(FigureKey::TopologyThreads)
     }
 
-    /// CPUs that software sees: virtual ones of a virtual machine.
+    /// Returns the CPUs that software sees: virtual ones of a virtual machine.
     pub fn cpus(&self) -> usize {
         match self.count(FigureKey::VmVcpus) {
             0 => self.hardware_threads(),
@@ -296,7 +296,7 @@ impl Machine {
         Some((small, what))
     }
 
-    /// The first two figures that cannot both be true, by the key of the one
+    /// Returns the first two figures that cannot both be true, by the key of the one
     /// to change.
     pub(crate) fn contradiction(&self) -> Option<(FigureKey, String)> {
         let ordered = [
@@ -358,7 +358,7 @@ impl Machine {
         None
     }
 
-    /// The assumptions with a band, which the module `band` sweeps.
+    /// Returns the assumptions with a band, which the module `band` sweeps.
     pub fn banded(&self) -> impl Iterator<Item = (FigureKey, (f64, f64))> + '_ {
         self.figures
             .iter()
@@ -378,7 +378,7 @@ impl FigureKey {
     }
 }
 
-/// By name, in which order bands are drawn and fingerprints are made: an order
+/// Orders keys by name, in which order bands are drawn and fingerprints are made: an order
 /// of the table would change with it.
 impl Ord for FigureKey {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -463,7 +463,7 @@ builtin! {
 /// The part of all wake-ups between the quickest and the slowest tenth.
 pub(crate) const BETWEEN_TENTHS: f64 = 0.8;
 
-/// The mean of wake-ups of this spread by their median.
+/// Returns the mean of wake-ups of this spread by their median.
 fn mean_wake(spread: f64) -> f64 {
     let half = spread.max(1.0).ln() / (2.0 * BETWEEN_TENTHS);
     if half < 1e-6 { 1.0 } else { half.sinh() / half }

@@ -18,14 +18,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 impl Machine {
-    /// One of the machines that ship with Locklab.
+    /// Returns one of the machines that ship with Locklab.
     pub fn builtin(name: &str) -> Option<Self> {
         let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
         let file = format!("machines/{name}.toml");
         Some(Self::parse(&file, text).expect("a test reads each of them"))
     }
 
-    /// A built-in machine by its name, or any machine by the path of its file.
+    /// Returns a built-in machine by its name, or any machine by the path of its file.
     ///
     /// # Errors
     /// [`Error`] if there is neither a built-in machine of this name nor
@@ -121,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A misspelt key must not silently mean the default.
+    /// Checks that all keys are known: a misspelt key must not silently mean the default.
     fn known_keys(&self) -> Result<(), Fault> {
         for (table, value) in self.root {
             let name = table.get_ref().as_ref();
@@ -219,7 +219,7 @@ impl Reader<'_> {
         Ok((*arbitration, origin("directory.arbitration", entry)?))
     }
 
-    /// The published microbenchmarks.
+    /// Returns the published microbenchmarks.
     fn checks(&self) -> Result<Vec<Check>, Fault> {
         let Some(value) = self.root.get("check") else {
             return Ok(Vec::new());
@@ -344,7 +344,7 @@ impl Reader<'_> {
     }
 }
 
-/// One published microbenchmark.
+/// Returns one published microbenchmark.
 fn check(entry: &Value<'_>) -> Result<Check, Fault> {
     const KEYS: [&str; 9] = [
         "benchmark",

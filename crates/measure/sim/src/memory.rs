@@ -22,7 +22,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The memory of this many CPUs, with this many lines in its arena, and
+    /// Returns the memory of this many CPUs, with this many lines in its arena, and
     /// the number of all its lines.
     pub(crate) fn new(lines: usize, cpus: usize, regions: Vec<Region>) -> (Self, usize) {
         let arena = Arena::new(lines);
@@ -45,21 +45,21 @@ impl Memory {
         (memory, lines)
     }
 
-    /// The line of an address in the arena.
+    /// Returns the line of an address in the arena.
     #[inline(always)]
     pub(crate) fn line_in_arena(&self, address: usize) -> Option<usize> {
         let index = address.wrapping_sub(self.base) / LINE;
         (index < self.arena.lines()).then_some(index)
     }
 
-    /// The line of an address, if it is simulated memory.
+    /// Returns the line of an address, if it is simulated memory.
     pub(crate) fn line_at(&self, address: usize) -> Option<usize> {
         self.line_in_arena(address)
             .or_else(|| self.line_in_region(address))
             .or_else(|| self.line_on_stack(address))
     }
 
-    /// The place of an address in simulated memory, which is the same in every run.
+    /// Returns the place of an address in simulated memory, which is the same in every run.
     pub(crate) fn place_of(&self, address: usize) -> usize {
         self.line_at(address).unwrap_or(0) * LINE + address % LINE
     }
@@ -72,8 +72,8 @@ impl Memory {
         Some(first + (address - region.addresses.start) / LINE)
     }
 
-    /// A lock may keep a waiter's node on the waiter's stack, whose outermost
-    /// part is simulated memory too.
+    /// Returns the line of an address on a stack. A lock may keep a waiter's node on
+    /// the waiter's stack, whose outermost part is simulated memory too.
     fn line_on_stack(&self, address: usize) -> Option<usize> {
         let stacks = self.stacks.borrow();
         let above = stacks.partition_point(|&(base, _)| base <= address);
@@ -82,7 +82,7 @@ impl Memory {
         (depth < STACK_LINES).then(|| self.arena.lines() + cpu * STACK_LINES + depth)
     }
 
-    /// A description of what lies at an address.
+    /// Returns a description of what lies at an address.
     pub(crate) fn describe(&self, address: usize) -> String {
         if let Some(line) = self.line_in_region(address) {
             return self.region_of(line).0.describe(address);
@@ -97,13 +97,13 @@ impl Memory {
         }
     }
 
-    /// The region of a line that is in one.
+    /// Returns the region of a line that is in one.
     fn region_of(&self, line: usize) -> &(Region, usize) {
         let after = self.regions.partition_point(|&(_, first)| first <= line);
         &self.regions[after - 1]
     }
 
-    /// A description of what lies in a line.
+    /// Returns a description of what lies in a line.
     pub(crate) fn describe_line(&self, line: usize) -> String {
         if line >= self.arena.lines() + self.cpus * STACK_LINES {
             let (region, first) = self.region_of(line);

@@ -15,7 +15,7 @@ pub(crate) fn stolen(engine: &Engine) -> u64 {
     engine.cpus.iter().map(|cpu| cpu.stolen.get()).sum()
 }
 
-/// Cycles that all CPUs have been without a hardware thread by `now`.
+/// Returns the cycles that all CPUs have been without a hardware thread by `now`.
 fn off(engine: &Engine, now: u64) -> u64 {
     let of = |cpu: &Cpu| {
         // A wait that has not ended is in neither sum.
@@ -226,7 +226,7 @@ pub(crate) fn restart(engine: &Engine, now: u64) {
     counts.longest_wait.set((0, 0));
 }
 
-/// The percentiles of these waits.
+/// Returns the percentiles of these waits.
 fn latency(engine: &Engine, waits: &Histogram<u64>) -> Latency {
     let percentile = |p: f64| engine.ns(waits.value_at_quantile(p));
     Latency {
@@ -237,7 +237,7 @@ fn latency(engine: &Engine, waits: &Histogram<u64>) -> Latency {
     }
 }
 
-/// The waits of readers or of writers; none where there were none. A wait of
+/// Returns the waits of readers or of writers; none where there were none. A wait of
 /// `starving` cycles is starved; one that has not ended is as long as it was at
 /// `end`, since a thread that never gets the lock would not be seen otherwise.
 fn waits_of(engine: &Engine, to: Use, end: u64, starving: u64) -> Option<WaitsOf> {
@@ -255,7 +255,7 @@ fn waits_of(engine: &Engine, to: Use, end: u64, starving: u64) -> Option<WaitsOf
     })
 }
 
-/// The outcome of what has been counted.
+/// Returns the outcome of what has been counted.
 pub(crate) fn outcome(engine: &Engine) -> Outcome {
     let counts = &engine.counts;
     let left: u64 = counts.left.iter().map(Cell::get).sum();

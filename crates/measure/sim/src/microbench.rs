@@ -125,7 +125,7 @@ pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64
     }
 }
 
-/// One operation of a benchmark of fixed work. The loop of all but the first is
+/// Makes one operation of a benchmark of fixed work. The loop of all but the first is
 /// lockhammer's, which calls a function after the acquisition and after the release.
 fn operate(operation: Operation, line: &Lines) {
     let word = &line.words[0];
@@ -264,7 +264,7 @@ impl Bench<'_> {
         engine.failure.take().map_or(Ok(()), Err)
     }
 
-    /// The first hardware threads of three cores, the second and the third as
+    /// Returns the first hardware threads of three cores, the second and the third as
     /// at the requested distance from the first, and near each other.
     fn apart(&self, distance: Distance) -> Result<[usize; 3], SimError> {
         let mut far =
@@ -406,13 +406,13 @@ impl Bench<'_> {
         Ok(self.ns(taken) / done.get().max(1) as f64)
     }
 
-    /// Elapsed time by operation, ns, and the mean of own times as a part of the
+    /// Returns the elapsed time by operation, ns, and the mean of own times as a part of the
     /// elapsed time, when each thread does as many operations and ends: the medians of
     /// as many runs as the published figures are medians of.
     fn fixed_work(&self, operation: Operation, threads: usize) -> Result<(f64, f64), SimError> {
         const RUNS: u64 = 9;
-        /// So few threads stay in the order in which they began; more mix within a run,
-        /// and one run is enough.
+        /// The number of threads up to which they stay in the order in which they
+        /// began; more mix within a run, and one run is enough.
         const FEW: usize = 8;
         let runs = if threads <= FEW { RUNS } else { 1 };
         let (mut ns, mut own) = (Vec::new(), Vec::new());

@@ -106,7 +106,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The hash of all accesses of several simulations, in their order.
+    /// Returns the hash of all accesses of several simulations, in their order.
     #[must_use]
     pub fn hash_of_all(outcomes: &[Self]) -> u64 {
         let hashes = outcomes.iter().map(|outcome| outcome.trace_hash);

@@ -26,7 +26,7 @@ pub(crate) fn drain_line(engine: &Engine, index: usize) {
     }
 }
 
-/// The value of some bytes of a line in the running CPU's own stores.
+/// Returns the value of some bytes of a line in the running CPU's own stores.
 #[inline(always)]
 pub(crate) fn forward(engine: &Engine, index: usize, address: usize, size: u8) -> Forward {
     if engine.current().stores.may_have(index) {

@@ -23,7 +23,7 @@ type Parked = Word<u32>;
 /// The buckets of a parking lot.
 type Buckets = [Bucket<Word<u32>>; BUCKETS];
 
-/// Number of lines of a parking lot.
+/// Returns the number of lines of a parking lot.
 pub(crate) fn lines() -> usize {
     Arena::lines_for::<Parked>() + Arena::lines_for::<Buckets>()
 }
@@ -61,7 +61,7 @@ unsafe impl ParkingWorld for Lot {
 
     fn light_fence() {}
 
-    /// Every CPU's stores before it become visible, as by `membarrier`: the
+    /// Makes every CPU's stores before it visible, as by `membarrier`: the
     /// sleeper waits for them.
     fn heavy_fence() {
         let engine = engine();

@@ -35,7 +35,7 @@ impl Sim {
         engine.work(if engine.costs.x86 { X86 } else { ARM });
     }
 
-    /// A whole number below `most`, by chance: the delays of a lock that backs off so.
+    /// Returns a whole number below `most`, by chance: the delays of a lock that backs off so.
     pub fn random(most: usize) -> usize {
         engine().rng.below(most)
     }
@@ -66,9 +66,9 @@ unsafe impl<T> Sync for Word<T> {}
 /// Conversion of a value to and from the 64 bits of a store buffer entry.
 /// (Public only because [`Word`] is; not exported.)
 pub trait Bits: Copy + PartialEq {
-    /// Zero-extended.
+    /// Returns its bits, zero-extended.
     fn to_bits(self) -> u64;
-    /// The low bits.
+    /// Returns the low bits.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -128,7 +128,7 @@ impl<T: Bits> Word<T> {
         }
     }
 
-    /// A read-modify-write of a part of this word: locked on x86, ordered as
+    /// Returns a read-modify-write of a part of this word: locked on x86, ordered as
     /// far as `order` requires elsewhere.
     #[inline(always)]
     fn modify(&self, order: Ordering, change: impl FnOnce(T) -> Option<T>) -> T {
@@ -232,6 +232,8 @@ struct Spinner<'a, T, F> {
     value: T,
 }
 
+/// Reads the word; returns how often to relax, or [`DONE`].
+///
 /// # Safety
 /// `data` is a `Spinner<T, F>` that no other code uses meanwhile.
 unsafe fn step<T: Bits, F: FnMut(T) -> Poll>(data: *mut ()) -> u32 {

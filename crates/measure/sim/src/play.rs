@@ -24,7 +24,7 @@ pub(crate) struct Tally {
     pub(crate) enough: u64,
     /// The most events; a fifth of them ends the warm-up.
     most_events: u64,
-    /// When the middle of the counted events passed, and the work until then.
+    /// The time at which the middle of the counted events passed, and the work until then.
     middle: Cell<Option<(u64, u64)>>,
     /// Says whether the run was cut short at its most events.
     cut: Cell<bool>,
@@ -32,11 +32,11 @@ pub(crate) struct Tally {
     pub(crate) total: Cell<u64>,
     pub(crate) threads: Vec<OfThread>,
     pub(crate) locks: Vec<OfLock>,
-    /// In lock operations with a CPU: waits that spin, calls of the system.
+    /// The time in lock operations with a CPU: waits that spin, calls of the system.
     pub(crate) burnt: Cell<u64>,
-    /// In waits for locks, in all.
+    /// The time in waits for locks, in all.
     pub(crate) waited: Cell<u64>,
-    /// In releases.
+    /// The time in releases.
     pub(crate) released: Cell<u64>,
     /// Waits for other threads, and those of them that were cut short because no thread
     /// could have gone on.
@@ -104,7 +104,7 @@ impl Tally {
         }
     }
 
-    /// The running thread has worked for so many nanoseconds.
+    /// Notes that the running thread has worked for so many nanoseconds.
     fn worked(&self, engine: &Engine, ns: u64) {
         add(&self.threads[engine.current.get()].work, ns);
         add(&self.total, ns);
@@ -221,7 +221,7 @@ impl Player<'_> {
         }
     }
 
-    /// Cycles that the running CPU has not run.
+    /// Returns the cycles that the running CPU has not run.
     fn off(engine: &Engine) -> u64 {
         let cpu = engine.current();
         cpu.stolen.get() + cpu.halted.get()
@@ -326,7 +326,7 @@ impl Player<'_> {
         tally.blocked.took(thread, channel);
     }
 
-    /// If no thread can go on any more, ends the wait of the one that has waited for another
+    /// Ends, if no thread can go on any more, the wait of the one that has waited for another
     /// for the longest: the recorded program went on, so what ends this wait is not
     /// understood. Returns whether it did.
     fn release_the_stuck(&self, engine: &Engine) -> bool {

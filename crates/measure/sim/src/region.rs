@@ -13,7 +13,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// A description of the object at an address: `lock+4`.
+    /// Returns a description of the object at an address: `lock+4`.
     pub(crate) fn describe(&self, address: usize) -> String {
         let at = |(range, _): &&(Range<usize>, String)| range.contains(&address);
         match self.labels.iter().find(at) {
@@ -23,7 +23,7 @@ impl Region {
         }
     }
 
-    /// A description of the object in the line that begins at an address.
+    /// Returns a description of the object in the line that begins at an address.
     pub(crate) fn describe_line(&self, start: usize) -> String {
         let within =
             |(range, _): &&(Range<usize>, String)| range.start < start + LINE && start < range.end;

@@ -89,7 +89,7 @@ mod tests {
         pub(super) static ONE_BY_ONE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// All of an outcome but the hash of its accesses.
+    /// Returns everything of an outcome but the hash of its accesses.
     fn outcome(scenario: &Scenario, one_by_one: bool) -> String {
         ONE_BY_ONE.set(one_by_one);
         let mut outcome = run(scenario).unwrap();

@@ -99,8 +99,8 @@ pub struct Replayed {
     /// The number of them that no thread could have ended any more, and that were cut
     /// short.
     pub forced: u64,
-    /// Of a run that was cut short at its most events, by how much the rates of its two
-    /// halves differ, as the logarithm of a factor.
+    /// The difference between the rates of the two halves of a run that was cut short
+    /// at its most events, as the logarithm of a factor.
     pub cut: Option<f64>,
     /// Hash of every access: the same for the same replay and seed.
     pub trace_hash: u64,
@@ -157,7 +157,7 @@ impl<P: Platform> Visitor<P> for Visited<'_> {
 }
 
 enum Under<'a> {
-    /// Of each lock; all are of one platform.
+    /// The kind of each lock; all are of one platform.
     Kinds(&'a [&'a dyn LockKind]),
     Ideal(&'a Ideal),
 }
@@ -211,7 +211,7 @@ fn check(replay: &Replay<'_>) -> Result<usize, SimError> {
     Ok(hardware)
 }
 
-/// The locks that a thread takes, each once.
+/// Returns the locks that a thread takes, each once.
 fn taken(steps: &[Step], locks: usize) -> Vec<bool> {
     let mut taken = vec![false; locks];
     for step in steps {
@@ -422,7 +422,7 @@ fn replayed(engine: &Engine, replay: &Replay<'_>, tally: &Tally) -> Replayed {
     }
 }
 
-/// Jain's index of the work of the threads of the largest class, each by what its
+/// Returns Jain's index of the work of the threads of the largest class, each by what its
 /// sequence has.
 fn jain(replay: &Replay<'_>, tally: &Tally) -> f64 {
     let of_class = replay

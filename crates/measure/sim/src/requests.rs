@@ -67,7 +67,7 @@ impl Request {
         Self::WANTS[(self.0 as u64 >> 36) as usize & 0xf]
     }
 
-    /// For a read in a spin, which of that CPU's it is; it is valid while it is
+    /// Returns, for a read in a spin, which of that CPU's it is; it is valid while it is
     /// the latest.
     pub(crate) fn turn(self) -> Option<u32> {
         let low = self.0 as u64;
@@ -102,7 +102,7 @@ impl Side {
         }
     }
 
-    /// The time when the next one arrives or has arrived.
+    /// Returns the time when the next one arrives or has arrived.
     pub(crate) fn next(&self) -> Option<u64> {
         let first = match (self.sorted.front(), &self.earliest_fresh) {
             (Some(sorted), Some(fresh)) => sorted.min(fresh),
@@ -141,7 +141,7 @@ impl Side {
         first.is_some_and(|request| request.arrives() <= now)
     }
 
-    /// The first of those from some cores that have arrived by `now`.
+    /// Returns the first of those from some cores that have arrived by `now`.
     pub(crate) fn first_from(&self, cores: &Range<usize>, now: u64) -> Option<usize> {
         let (start, length) = (cores.start as u16, cores.len() as u16);
         self.sorted
@@ -186,7 +186,7 @@ impl Requests {
         self.writes.arrive(now);
     }
 
-    /// The time when the next one arrives or has arrived.
+    /// Returns the time when the next one arrives or has arrived.
     pub(crate) fn next(&self) -> Option<u64> {
         match (self.reads.next(), self.writes.next()) {
             (Some(read), Some(write)) => Some(read.min(write)),
@@ -203,7 +203,7 @@ impl Requests {
         side.sorted.remove(place)
     }
 
-    /// The earlier of a read and a write.
+    /// Returns the earlier of a read and a write.
     pub(crate) fn earlier(&self, read: Option<usize>, write: Option<usize>) -> Option<Pick> {
         match (read, write) {
             (None, None) => None,
@@ -240,7 +240,7 @@ impl Requests {
         }
     }
 
-    /// The first to have arrived; of writes only, if `writes_only`.
+    /// Returns the first to have arrived; of writes only, if `writes_only`.
     pub(crate) fn first(&self, now: u64, writes_only: bool) -> Option<Pick> {
         let first = |side: &Side| side.has_arrived(now).then_some(0);
         let read = if writes_only {
@@ -251,7 +251,7 @@ impl Requests {
         self.earlier(read, first(&self.writes))
     }
 
-    /// The first of the round of those from some cores.
+    /// Returns the first of the round of those from some cores.
     pub(crate) fn first_from(&self, cores: &Range<usize>, writes_only: bool) -> Option<Pick> {
         let read = if writes_only {
             None

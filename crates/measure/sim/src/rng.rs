@@ -22,18 +22,18 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A random number below `n`, which is not zero.
+    /// Returns a random number below `n`, which is not zero.
     #[inline]
     pub(crate) fn below(&self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// A random number from 0 up to but not 1.
+    /// Returns a random number from 0 up to but not 1.
     pub(crate) fn unit(&self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An exponentially distributed time with this mean, at least 1.
+    /// Returns an exponentially distributed time with this mean, at least 1.
     pub(crate) fn exponential(&self, mean: f64) -> u64 {
         ((-(1.0 - self.unit()).ln() * mean) as u64).max(1)
     }

@@ -23,11 +23,11 @@ use std::cell::{Cell, RefCell};
 struct Entity {
     /// Says how long it has run, as its queue counts.
     ran: Cell<i64>,
-    /// When its slice ends, in the same count.
+    /// The time at which its slice ends, in the same count.
     deadline: Cell<i64>,
-    /// By how much it had run less than the mean of its queue when it left that.
+    /// The time by which it had run less than the mean of its queue when it left that.
     lag: Cell<i64>,
-    /// When it left its CPU the last time.
+    /// The time at which it left its CPU the last time.
     left: Cell<u64>,
     /// The queue in which it sleeps, until the others have caught up.
     sleeps_in: Cell<Option<usize>>,
@@ -40,7 +40,7 @@ struct Queue {
     /// Threads that sleep and have run more than the mean.
     asleep: RefCell<Vec<usize>>,
     running: Cell<Option<usize>>,
-    /// Until when what runs has been charged.
+    /// The time until which what runs has been charged.
     charged: Cell<u64>,
 }
 
@@ -49,11 +49,12 @@ pub(crate) struct RunQueues {
     queues: Box<[Queue]>,
     entities: Box<[Entity]>,
     slice: i64,
-    /// For how long the cache of a CPU is thought to be warm for a thread that ran there.
+    /// The time for which the cache of a CPU is thought to be warm for a thread that
+    /// ran there.
     warm: u64,
     /// The core of each hardware thread.
     cores: Box<[usize]>,
-    /// How much longer work takes there than on a big core, in 1024ths.
+    /// The factor by which work takes longer there than on a big core, in 1024ths.
     slowness: Box<[u64]>,
 }
 
@@ -85,7 +86,7 @@ impl RunQueues {
         !self.queues[place].waiting.borrow().is_empty()
     }
 
-    /// The threads that want this hardware thread, the running one too.
+    /// Returns the threads that want this hardware thread, the running one too.
     fn length(&self, place: usize) -> usize {
         let queue = &self.queues[place];
         queue.waiting.borrow().len() + usize::from(queue.running.get().is_some())
@@ -101,7 +102,7 @@ impl RunQueues {
         queue.charged.set(now.max(queue.charged.get()));
     }
 
-    /// The mean of what the threads of a queue have run; 0 of none.
+    /// Returns the mean of what the threads of a queue have run; 0 of none.
     fn mean(&self, place: usize) -> i64 {
         let queue = &self.queues[place];
         let (waiting, asleep) = (queue.waiting.borrow(), queue.asleep.borrow());
@@ -117,7 +118,7 @@ impl RunQueues {
         self.entities[who].ran.get() <= mean
     }
 
-    /// The eligible thread that waits with the earliest deadline.
+    /// Returns the eligible thread that waits with the earliest deadline.
     fn first(&self, place: usize, mean: i64) -> Option<usize> {
         let waiting = self.queues[place].waiting.borrow();
         let eligible = waiting
@@ -342,8 +343,8 @@ impl RunQueues {
             .unwrap_or(target)
     }
 
-    /// The queue with the least work for what its core can do, of the first of several: where
-    /// a thread starts.
+    /// Returns the queue with the least work for what its core can do, of the first of
+    /// several: where a thread starts.
     pub(crate) fn shortest(&self) -> usize {
         (0..self.queues.len())
             .min_by_key(|&place| (self.length(place) as u64 + 1) * self.slowness[place])

@@ -13,11 +13,11 @@ pub const MOST_THREADS: usize = 1024;
 /// The condition that ends a simulation; the warm-up precedes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
-    /// After this many acquisitions by all threads together.
+    /// It ends after this many acquisitions by all threads together.
     Acquisitions(u64),
-    /// After this much simulated time, in ms.
+    /// It ends after this much simulated time, in ms.
     Milliseconds(f64),
-    /// When half the width of the 95 % interval of the rate is this fraction of
+    /// It ends when half the width of the 95 % interval of the rate is this fraction of
     /// it, by batch means; the warm-up ends when the rate no longer drifts.
     /// Each of the two takes at most `most` acquisitions;
     /// [`Outcome::steady`] and [`Outcome::half_width`] show what was reached.
@@ -27,7 +27,7 @@ pub enum Stop {
         /// Acquisitions after which it ends however wide the interval is.
         most: u64,
     },
-    /// When each thread has done this many operations, without a warm-up, and
+    /// It ends when each thread has done this many operations, without a warm-up, and
     /// the rate is that of the kernel benchmark of report 3: all operations
     /// by the mean of the times that the threads took. A thread that is done
     /// stops, and the others continue without it.
@@ -59,7 +59,7 @@ pub struct Scenario {
 }
 
 impl Stop {
-    /// Enough time slices where virtual CPUs, or threads, share hardware threads.
+    /// Returns enough time slices where virtual CPUs, or threads, share hardware threads.
     pub fn slices(machine: &Machine) -> Self {
         const SLICES: f64 = 5.0;
         let slice = match machine.get(FigureKey::VmVcpus) > 0.0 {
@@ -71,13 +71,13 @@ impl Stop {
 }
 
 impl Scenario {
-    /// The default number of acquisitions for this many threads: enough for
+    /// Returns the default number of acquisitions for this many threads: enough for
     /// each to acquire a hundred times.
     pub fn acquisitions(threads: usize) -> u64 {
         (100 * threads as u64).max(10_000)
     }
 
-    /// A scenario with default settings: compact placement, seed 1, as many
+    /// Returns a scenario with default settings: compact placement, seed 1, as many
     /// acquisitions as [`Scenario::acquisitions`] gives.
     pub fn new(machine: Machine, lock: &str, workload: Workload, threads: usize) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Scenario {
         sockets.any(|socket| Some(socket) != first)
     }
 
-    /// The number of hardware threads in use, or why it cannot be run.
+    /// Returns the number of hardware threads in use, or why it cannot be run.
     pub(crate) fn check(&self) -> Result<usize, SimError> {
         let machine = &self.machine;
         let there = machine.hardware_threads();

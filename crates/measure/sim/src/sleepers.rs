@@ -13,7 +13,7 @@ const PLACES: usize = 256;
 
 type Table<P> = [Sleepers<P>; PLACES];
 
-/// Number of lines of the table.
+/// Returns the number of lines of the table.
 pub(crate) fn lines<P: Platform>() -> usize {
     Arena::lines_for::<Table<P>>()
 }
@@ -25,8 +25,8 @@ pub(crate) fn place<P: Platform>(engine: &Engine) {
     engine.sleepers.set(table.cast());
 }
 
-/// The place of an address; none if there is no table. The platform is the simulator's, or
-/// one whose words are those in a transparent wrapper.
+/// Returns the place of an address; none if there is no table. The platform is the
+/// simulator's, or one whose words are those in a transparent wrapper.
 pub(crate) fn of<P: Platform>(address: usize) -> Option<&'static Sleepers<P>> {
     let engine = engine();
     let table = engine.sleepers.get().cast::<Table<P>>();

@@ -51,7 +51,7 @@ pub(crate) unsafe fn spin(
     cpu.place.set(None);
 }
 
-/// After a fruitless read, sleeps while the copy is valid.
+/// Sleeps, after a fruitless read, while the copy is valid.
 pub(crate) fn relax_then_read(engine: &Engine, who: usize, now: u64, relaxes: u32) -> Phase {
     let cpu = &engine.cpus[who];
     let spin = &cpu.spin;

@@ -50,7 +50,7 @@ thread_local! {
     static STACKS: RefCell<(Vec<ColouredStack>, usize)> = const { RefCell::new((Vec::new(), 0)) };
 }
 
-/// A stack that nobody uses.
+/// Returns a stack that nobody uses.
 pub(crate) fn take_stack() -> ColouredStack {
     STACKS.with_borrow_mut(|(stacks, made)| {
         stacks.pop().unwrap_or_else(|| {

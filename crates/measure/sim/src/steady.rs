@@ -57,7 +57,7 @@ impl Batches {
         acquisition >= self.next.get()
     }
 
-    /// A batch ends; returns how many there are.
+    /// Ends a batch; returns how many there are.
     pub(crate) fn end(&self, now: u64) -> usize {
         let mut ends = self.ends.borrow_mut();
         ends.push(now);
@@ -83,7 +83,7 @@ impl Batches {
         Some((after - before).abs() > tolerance * before.max(1.0))
     }
 
-    /// Half the width of the 95 % interval of the rate, as a fraction of it,
+    /// Returns half the width of the 95 % interval of the rate, as a fraction of it,
     /// and whether its two halves differ by more than chance and one percent.
     /// `None` with too few batches.
     pub(crate) fn precision(&self) -> Option<(f64, bool)> {

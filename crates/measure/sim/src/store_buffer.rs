@@ -89,7 +89,7 @@ impl StoreBuffer {
         }
     }
 
-    /// Until when further stores to the youngest's place would change nothing
+    /// Returns until when further stores to the youngest's place would change nothing
     /// but its value: until the oldest's line comes. None if they would.
     #[inline]
     pub(crate) fn waits_until(&self, x86: bool, address: usize, size: u8) -> Option<u64> {
@@ -99,7 +99,7 @@ impl StoreBuffer {
         (x86 && same && self.asks_nothing() && oldest.asked.is_some()).then_some(oldest.comes)
     }
 
-    /// The line of the oldest store, which is visible first.
+    /// Returns the line of the oldest store, which is visible first.
     pub(crate) fn oldest_line(&self) -> Option<usize> {
         self.stores.borrow().front().map(|store| store.line)
     }

@@ -13,7 +13,7 @@ pub enum Placement {
     /// socket, as pinned by the native instrument.
     #[default]
     Compact,
-    /// In the order of their numbers, sibling threads next to each other, as
+    /// Threads take CPUs in the order of their numbers, sibling threads next to each other, as
     /// a virtual machine numbers its CPUs.
     Numbered,
     /// One core of each socket in turn, siblings last, as an idle machine's
@@ -35,7 +35,7 @@ impl Placement {
         ("random", Self::Random),
     ];
 
-    /// The name on the command line and in experiment files.
+    /// Returns the name on the command line and in experiment files.
     pub fn name(self) -> &'static str {
         Self::ALL
             .iter()
@@ -43,7 +43,7 @@ impl Placement {
             .expect("ALL has them all")
     }
 
-    /// The placement of this name.
+    /// Returns the placement of this name.
     ///
     /// # Errors
     /// If there is none; the message lists all.
@@ -134,14 +134,14 @@ impl Topology {
         self.groups[core].1.into()
     }
 
-    /// The cores of the cluster that `core` is in.
+    /// Returns the cores of the cluster that `core` is in.
     #[inline]
     pub(crate) fn cluster_range(&self, core: usize) -> std::ops::Range<usize> {
         let first = self.cluster(core) * self.cores_per_cluster;
         first..first + self.cores_per_cluster
     }
 
-    /// The cores of the socket that `core` is in.
+    /// Returns the cores of the socket that `core` is in.
     #[inline]
     pub(crate) fn socket_range(&self, core: usize) -> std::ops::Range<usize> {
         let cores = self.cores_per_cluster * self.clusters_per_socket;
@@ -149,7 +149,7 @@ impl Topology {
         first..first + cores
     }
 
-    /// The distance between cores; `Core` for the same one.
+    /// Returns the distance between cores; `Core` for the same one.
     #[inline]
     pub(crate) fn distance(&self, a: usize, b: usize) -> Distance {
         let (one, other) = (self.groups[a], self.groups[b]);
@@ -164,7 +164,7 @@ impl Topology {
         }
     }
 
-    /// The hardware threads in the order in which threads get them; `seed`
+    /// Returns the hardware threads in the order in which threads get them; `seed`
     /// is for random placements.
     pub(crate) fn order(&self, placement: Placement, seed: u64) -> Vec<usize> {
         let per_socket = self.cores_per_cluster * self.clusters_per_socket;

@@ -76,7 +76,7 @@ impl Trace {
             "ts": self.us(now), "args": {"transfer_ns": transfer as f64 / self.clock_ghz}}));
     }
 
-    /// The whole trace as JSON.
+    /// Returns the whole trace as JSON.
     pub(crate) fn finish(&self) -> String {
         json!({
             "displayTimeUnit": "ns",

@@ -87,7 +87,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// [`Workload::Matrix`] of these lengths.
+    /// Returns [`Workload::Matrix`] of these lengths.
     fn usual(critical: u32, non_critical: u32) -> Self {
         Self {
             critical: u64::from(critical) + 1,
@@ -183,7 +183,7 @@ impl Default for XfsCreate {
 }
 
 impl Workload {
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Matrix { .. } | Self::Mixed(_) => "matrix",
@@ -194,7 +194,7 @@ impl Workload {
         }
     }
 
-    /// Number of locks that it uses.
+    /// Returns the number of locks that it uses.
     pub fn locks(&self) -> usize {
         match self {
             Self::Matrix { .. } | Self::Fstat(_) | Self::Counter(_) => 1,
@@ -204,7 +204,7 @@ impl Workload {
         }
     }
 
-    /// Number of shared lines that each lock protects.
+    /// Returns the number of shared lines that each lock protects.
     pub(crate) fn lines(&self) -> usize {
         match self {
             Self::Mixed(mixed) => mixed.mix.lines as usize,
@@ -231,7 +231,7 @@ impl Workload {
         }
     }
 
-    /// The longest time without an access to shared memory, ns.
+    /// Returns the longest time without an access to shared memory, ns.
     pub(crate) fn longest_quiet_ns(&self) -> f64 {
         match self {
             Self::Matrix {
@@ -402,7 +402,7 @@ impl Thread<'_> {
         engine.current().masked.set(false);
     }
 
-    /// The units of a critical section, over the lines of its lock in turn.
+    /// Works the units of a critical section, over the lines of its lock in turn.
     fn inside(&self, engine: &Engine, mixed: &Mixed, lock: usize, to: Use) {
         let units = match mixed.hog {
             hog if hog > 0 && engine.current.get() == 0 => hog,
@@ -490,7 +490,7 @@ impl Thread<'_> {
         self.hold_with(engine, (lock, context), to, inside);
     }
 
-    /// Its context for a lock that it takes while it holds so many others.
+    /// Returns its context for a lock that it takes while it holds so many others.
     fn context(&self, lock: usize, held: usize) -> NonNull<()> {
         match self.contexts.len() == self.locks.len() {
             true => self.contexts[lock],
@@ -562,8 +562,8 @@ fn take(engine: &Engine, cycles: u64, by_clock: bool) {
     engine.take(left, by_clock);
 }
 
-/// Up to a tenth of so many cycles, because real loops are never synchronous: one cycle
-/// at least decides at times which of two CPUs is first.
+/// Returns up to a tenth of so many cycles, because real loops are never synchronous:
+/// one cycle at least decides at times which of two CPUs is first.
 pub(crate) fn jitter(engine: &Engine, cycles: u64) -> u64 {
     engine.rng.below((cycles / 10).max(2) as usize) as u64
 }

@@ -9,7 +9,7 @@
 
 use locklab_sim::{FigureKey, Machine, Scenario, Stop, Workload, run};
 
-/// Acquisitions per ns in the steady state.
+/// Returns the acquisitions per ns in the steady state.
 fn model(n: usize, a: f64, s: f64, c: f64) -> f64 {
     let service = |k: usize| s + c * k as f64 / 2.0;
     // Weights of the states, by detailed balance.
@@ -22,7 +22,7 @@ fn model(n: usize, a: f64, s: f64, c: f64) -> f64 {
     (1..=n).map(|k| weights[k] / total / service(k)).sum()
 }
 
-/// A machine on which the occupancy of shared reads is what matters.
+/// Returns a machine on which the occupancy of shared reads is what matters.
 fn machine(shared_read: f64) -> Machine {
     let mut machine = Machine::builtin("flat-16").unwrap();
     for (key, value) in [

@@ -2,7 +2,7 @@
 
 use locklab_sim::{FigureKey, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
 
-/// Threads that share two CPUs and one lock.
+/// Simulates threads that share two CPUs and one lock.
 fn shared(lock: &str, threads: usize, inside_ns: f64, outside_ns: f64) -> Scenario {
     let machine = Machine::builtin("flat-16").unwrap();
     let workload = Workload::Loop(Loop {

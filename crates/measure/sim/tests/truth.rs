@@ -28,7 +28,7 @@ fn saturated(machine: &str, lock: &str, threads: usize, placement: Placement) ->
     run(&scenario).unwrap()
 }
 
-/// ns from one acquisition to the next.
+/// Returns the ns from one acquisition to the next.
 fn handoff(machine: &str, lock: &str, threads: usize) -> f64 {
     1e9 / saturated(machine, lock, threads, Placement::Compact).ops_per_s
 }

@@ -11,7 +11,7 @@ pub(crate) struct Addresses([u64; REMEMBERED]);
 impl Addresses {
     pub(crate) const NONE: Self = Self([0; REMEMBERED]);
 
-    /// The place of an address, and whether it is there. It is from then on.
+    /// Returns the place of an address, and whether it is there. It is from then on.
     #[inline(always)]
     pub(crate) fn remember(&mut self, address: u64) -> (u8, bool) {
         let place = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
@@ -20,7 +20,7 @@ impl Addresses {
         (place as u8, there)
     }
 
-    /// The address at a place.
+    /// Returns the address at a place.
     pub(crate) fn at(&self, place: u8) -> Option<u64> {
         self.0.get(usize::from(place)).copied()
     }

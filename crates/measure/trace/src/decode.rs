@@ -31,7 +31,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Number of bytes of the records read so far.
+    /// Returns the number of bytes of the records read so far.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at

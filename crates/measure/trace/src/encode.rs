@@ -59,7 +59,7 @@ impl Body<'_> {
 }
 
 impl Encoder {
-    /// The time of the last record.
+    /// Returns the time of the last record.
     #[inline(always)]
     #[must_use]
     pub fn tick(&self) -> u64 {
@@ -238,7 +238,7 @@ impl Encoder {
         }
     }
 
-    /// An address: the number of its place, or a 0 and all of it.
+    /// Writes an address: the number of its place, or a 0 and all of it.
     #[inline(always)]
     fn address(&mut self, address: u64, body: &mut Body<'_>) {
         let (place, there) = self.addresses.remember(address);

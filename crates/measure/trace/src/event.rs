@@ -8,20 +8,20 @@
 pub struct Access {
     /// Says whether other readers may hold it too.
     pub shared: bool,
-    /// For how long the thread would wait.
+    /// Says for how long the thread would wait.
     pub attempt: Attempt,
 }
 
-/// For how long a thread would wait.
+/// Says for how long a thread would wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// Until it has the lock.
+    /// It waits until it has the lock.
     Waits,
     /// It waits until a deadline.
     Timed,
     /// It tries once, without waiting.
     Once,
-    /// Until it has the lock, which it found held: its kernel said so, whoever held
+    /// It waits until it has the lock, which it found held: its kernel said so, whoever held
     /// it.
     FoundHeld,
 }
@@ -201,7 +201,7 @@ pub enum Event<'a> {
         /// Holds what it is.
         kind: LockKind,
     },
-    /// For how long another thread of the image has had a CPU since its start, when the
+    /// Says for how long another thread of the image has had a CPU since its start, when the
     /// image ends while that thread waits or works on.
     Ran {
         /// Its number in the recording.
@@ -221,7 +221,7 @@ impl Event<'_> {
     /// One operation of so many of a thread is timed for [`Event::Cost`]. An odd number, so
     /// that of a thread that acquires and releases in turn both are.
     pub const COST_EVERY: u32 = 63;
-    /// After so many nanoseconds without a record, or more where asking takes long, the
+    /// The nanoseconds without a record, or more where asking takes long, after which the
     /// system is asked for [`Event::Switches`]: a thread that has lost its CPU does not
     /// have it back sooner.
     pub const LONG_NS: u64 = 20_000;
@@ -236,7 +236,7 @@ pub struct Payload<'a>(pub &'a [u8]);
 pub struct Frames<'a>(pub &'a [[u8; 8]]);
 
 impl<'a> Frames<'a> {
-    /// The addresses, from the innermost call outwards.
+    /// Returns the addresses, from the innermost call outwards.
     pub fn addresses(self) -> impl Iterator<Item = u64> + 'a {
         self.0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
@@ -276,7 +276,7 @@ pub(crate) mod kind {
     /// Says where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;
 
-    /// The first byte of the record that says the same and that it ended at
+    /// Returns the first byte of the record that says the same and that it ended at
     /// once.
     #[inline(always)]
     pub(crate) const fn whole(tag: u8) -> u8 {

@@ -30,9 +30,9 @@ pub struct Header {
     pub clock: u32,
     /// Nanoseconds in a tick, as the bits of an `f64`.
     pub nanoseconds_per_tick: u64,
-    /// When the recording began, in ticks.
+    /// The time at which the recording began, in ticks.
     pub began: u64,
-    /// When it stops, in ticks, whatever else happens.
+    /// The time at which it stops, in ticks, whatever else happens.
     pub deadline: u64,
     /// Number of blocks that there is room for.
     pub blocks: u32,
@@ -42,7 +42,7 @@ pub struct Header {
     pub threads: AtomicU32,
     /// Number of program images so far.
     pub images: AtomicU32,
-    /// When the recording stopped, in ticks; 0 before. What is later is not
+    /// The time at which the recording stopped, in ticks; 0 before. What is later is not
     /// part of it, so that it ends at the same time for all threads.
     stopped: AtomicU64,
     /// The [`Stopped`] that says why.
@@ -144,7 +144,7 @@ impl Stopped {
 }
 
 impl Header {
-    /// A header of a recording that begins at `began`, with room for so many
+    /// Returns a header of a recording that begins at `began`, with room for so many
     /// blocks. Longer texts are cut.
     #[must_use]
     pub fn new(
@@ -177,7 +177,7 @@ impl Header {
         }
     }
 
-    /// The bytes for the start of a file.
+    /// Returns the bytes for the start of a file.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: plain numbers without padding, of this size. Nobody else
@@ -185,7 +185,7 @@ impl Header {
         unsafe { core::slice::from_raw_parts((&raw const *self).cast(), FIRST) }
     }
 
-    /// The place in the file of a block that nobody else writes; `None` if
+    /// Returns the place in the file of a block that nobody else writes; `None` if
     /// there is none, or the recording is over.
     #[must_use]
     pub fn claim(&self) -> Option<usize> {
@@ -242,13 +242,13 @@ pub fn close(header: &Header) -> u64 {
     file_bytes(claimed)
 }
 
-/// Size of a file with so many blocks.
+/// Returns the size of a file with so many blocks.
 #[must_use]
 pub fn file_bytes(blocks: u32) -> u64 {
     FIRST as u64 + u64::from(blocks) * BLOCK as u64
 }
 
-/// The number of blocks in a file of at most so many megabytes (2^20 bytes).
+/// Returns the number of blocks in a file of at most so many megabytes (2^20 bytes).
 #[must_use]
 pub fn room(megabytes: u32) -> u32 {
     let blocks = ((u64::from(megabytes) << 20) - FIRST as u64) / BLOCK as u64;
@@ -298,7 +298,7 @@ impl Fields<'_> {
         self.claimed() & !CLOSED
     }
 
-    /// The round trips at the begin and at the end, where they are known.
+    /// Returns the round trips at the begin and at the end, where they are known.
     pub(crate) fn round_trips(&self) -> [Option<f64>; 2] {
         let round_trips = self.pair(core::mem::offset_of!(Header, round_trips));
         round_trips.map(|ns| Some(ns).filter(|ns| ns.is_normal() && *ns > 0.0))

@@ -43,8 +43,8 @@ pub(crate) fn is_locking(call: &str) -> bool {
     LOCKING.iter().any(|own| call.starts_with(own))
 }
 
-/// The function that takes the lock, of the calls of a wait, innermost first; the last of
-/// them where all belong to locking.
+/// Returns the function that takes the lock, of the calls of a wait, innermost first;
+/// the last of them where all belong to locking.
 #[must_use]
 pub fn kernel_caller<S: AsRef<str>>(calls: &[S]) -> Option<&str> {
     let calls = || calls.iter().map(AsRef::as_ref);

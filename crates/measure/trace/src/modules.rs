@@ -17,7 +17,7 @@ pub struct Module {
     pub path: Vec<u8>,
 }
 
-/// The addresses of a stack of an image as files and offsets; those in no file are
+/// Returns the addresses of a stack of an image as files and offsets; those in no file are
 /// left out.
 #[must_use]
 pub fn calls(modules: &[Module], image: u64, frames: &[u64]) -> Vec<(PathBuf, u64)> {

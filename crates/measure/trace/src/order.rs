@@ -15,7 +15,7 @@ pub struct InOrder<'a> {
 }
 
 impl Trace {
-    /// The records of all threads in order of time.
+    /// Returns the records of all threads in order of time.
     #[must_use]
     pub fn in_order(&self) -> InOrder<'_> {
         let events = |thread| -> Box<dyn Iterator<Item = (u64, Event<'_>)> + '_> {

@@ -40,7 +40,7 @@ fn of_the_lock(calls: &[(u64, &str)]) -> usize {
 pub struct KernelWait {
     /// The task that waited.
     pub task: u64,
-    /// When it began, in nanoseconds of the recording's clock.
+    /// The time at which it began, in nanoseconds of the recording's clock.
     pub began: u64,
     /// The address of the lock.
     pub lock: u64,
@@ -56,13 +56,13 @@ pub struct KernelWait {
 /// The waits of a text, those that have a begin and an end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelWaits {
-    /// In the order of their ends.
+    /// The waits in the order of their ends.
     pub waits: Vec<KernelWait>,
     /// Ends of waits without a begin.
     pub unmatched: usize,
 }
 
-/// The waits for locks in a text of `perf script` or of tracefs, paired by thread
+/// Returns the waits for locks in a text of `perf script` or of tracefs, paired by thread
 /// and lock. A text without events has none.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn kernel_waits(text: &str) -> Result<KernelWaits, String> {
     Ok(kernel_waits_of(&read(text)?))
 }
 
-/// The waits for locks in events that were read otherwise, paired by thread and lock.
+/// Returns the waits for locks in events that were read otherwise, paired by thread and lock.
 #[must_use]
 pub fn kernel_waits_of(events: &[PerfEvent<'_>]) -> KernelWaits {
     let reading = Reading::of(events, &[]);
@@ -81,7 +81,7 @@ pub fn kernel_waits_of(events: &[PerfEvent<'_>]) -> KernelWaits {
     }
 }
 
-/// The bytes of a recording made of a text of `perf script` or of tracefs, and what
+/// Returns the bytes of a recording made of a text of `perf script` or of tracefs, and what
 /// of the text is not in it. `name` is that of the text.
 ///
 /// # Errors
@@ -104,7 +104,7 @@ enum Lane {
 struct Begun {
     lane: Lane,
     event: usize,
-    /// When lockdep said that the lock was held by another.
+    /// The time at which lockdep said that the lock was held by another.
     contended: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ struct Reading<'e, 'a> {
     unmatched: (usize, usize),
 }
 
-/// The bytes of the recording, and what of the text is not in it.
+/// Returns the bytes of the recording, and what of the text is not in it.
 fn recording(events: &[PerfEvent<'_>], text: &Path) -> Result<(Vec<u8>, Option<String>), String> {
     if events.is_empty() {
         return Err(
@@ -180,7 +180,7 @@ fn is_wait(event: &PerfEvent<'_>) -> bool {
 }
 
 impl<'e, 'a> Reading<'e, 'a> {
-    /// The reading of all events; `frames` are those of each event as they are
+    /// Returns the reading of all events; `frames` are those of each event as they are
     /// written, or empty where nothing is written.
     fn of(events: &'e [PerfEvent<'a>], frames: &'e [Vec<[u8; 8]>]) -> Self {
         let mut reading = Self {
@@ -305,7 +305,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         }
     }
 
-    /// An older begin of this lock, whose end was lost.
+    /// Forgets an older begin of this lock, whose end was lost.
     fn forget(&mut self, task: Lane, lock: u64) {
         let events = self.events;
         if let Some(asks) = self.asks.get_mut(&task) {
@@ -382,7 +382,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         );
     }
 
-    /// The name that lockdep has for a lock, as that of a file that lies where the
+    /// Writes the name that lockdep has for a lock, as that of a file that lies where the
     /// lock is.
     fn name_lock(&mut self, lane: Lane, event: &PerfEvent<'e>) {
         let of_lockdep = !matches!(event.point, Point::ContentionBegin);
@@ -397,7 +397,7 @@ impl<'e, 'a> Reading<'e, 'a> {
         }
     }
 
-    /// The number of the calls of an event, which is explained in its lane: those
+    /// Returns the number of the calls of an event, which is explained in its lane: those
     /// from the first that is not of the lock itself.
     fn stack(&mut self, lane: Lane, number: usize) -> u64 {
         let event = &self.events[number];

@@ -36,7 +36,7 @@ pub struct PerfEvent<'a> {
     pub task: u64,
     /// The CPU that it was on.
     pub cpu: u64,
-    /// When, in nanoseconds of the recording's clock.
+    /// The time, in nanoseconds of the recording's clock.
     pub nanoseconds: u64,
     /// Holds what happened.
     pub point: Point,
@@ -62,7 +62,7 @@ const TRACING: [&str; 4] = [
     "__trace_",
 ];
 
-/// The events of a text of `perf script` or of tracefs, lock tracepoints only.
+/// Returns the events of a text of `perf script` or of tracefs, lock tracepoints only.
 ///
 /// # Errors
 /// A sentence with the number of the line, if one is no line of such a text.
@@ -125,7 +125,7 @@ struct Head<'a> {
     says: &'a str,
 }
 
-/// `COMM PID[/TID] [CPU] SECONDS: [COUNT] GROUP:EVENT: ...`, or of tracefs
+/// Reads `COMM PID[/TID] [CPU] SECONDS: [COUNT] GROUP:EVENT: ...`, or of tracefs
 /// `COMM-TID [CPU] FLAGS SECONDS: EVENT: ...`, where the name of a command may have
 /// spaces.
 fn head(line: &str) -> Option<Head<'_>> {
@@ -171,12 +171,12 @@ fn head(line: &str) -> Option<Head<'_>> {
     }
 }
 
-/// `[003]`.
+/// Reads a CPU, such as `[003]`.
 fn cpu(word: &str) -> Option<u64> {
     word.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
-/// Seconds with a fraction, in nanoseconds.
+/// Returns the seconds with a fraction, in nanoseconds.
 fn time(word: &str) -> Option<u64> {
     let (seconds, fraction) = word.split_once('.')?;
     if fraction.is_empty() || fraction.len() > 9 {
@@ -190,7 +190,7 @@ fn time(word: &str) -> Option<u64> {
         .checked_add(fraction * scale)
 }
 
-/// `ADDRESS SYMBOL+0xOFFSET (FILE)`, behind white space, or of tracefs
+/// Reads `ADDRESS SYMBOL+0xOFFSET (FILE)`, behind white space, or of tracefs
 /// `=> SYMBOL+0xOFFSET/0xLENGTH <ADDRESS>`.
 fn call(line: &str) -> Option<(u64, &str)> {
     let words = line.strip_prefix(char::is_whitespace)?.trim_start();

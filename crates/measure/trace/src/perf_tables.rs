@@ -38,7 +38,7 @@ pub struct LockRow {
     pub longest_ns: f64,
 }
 
-/// The table in a text, if it has the titles of one.
+/// Returns the table in a text, if it has the titles of one.
 #[must_use]
 pub fn lock_table(text: &str) -> Option<LockTable> {
     let mut table = LockTable::default();
@@ -141,7 +141,7 @@ impl Behind {
     }
 }
 
-/// `2214 129.63 ms 1.94 ms 58.55 us`, and what stands behind.
+/// Reads `2214 129.63 ms 1.94 ms 58.55 us`, and what stands behind.
 fn contention(words: &[&str], behind: Behind) -> Option<LockRow> {
     let times = LockRow {
         count: words.first()?.parse().ok()?,
@@ -200,7 +200,7 @@ fn csv(line: &str, behind: Behind) -> Option<LockRow> {
     })
 }
 
-/// A lock by its address: by its symbol, or by the slab cache of the object that it is
+/// Returns a lock by its address: by its symbol, or by the slab cache of the object that it is
 /// in, which perf calls `&CACHE`. One without a name is called by its address.
 fn by_address(address: &str, symbol: &str, kind: &str, times: LockRow) -> LockRow {
     let slab = symbol.strip_prefix('&').filter(|name| !name.contains("->"));
@@ -215,7 +215,7 @@ fn by_address(address: &str, symbol: &str, kind: &str, times: LockRow) -> LockRo
     }
 }
 
-/// `CALLER 155 ns 33052 115.5 us 5.1 ms`.
+/// Reads `CALLER 155 ns 33052 115.5 us 5.1 ms`.
 fn klockstat(words: &[&str]) -> Option<LockRow> {
     let [name, mean, unit, count, longest @ .., waited, of_waited] = words else {
         return None;
@@ -230,7 +230,7 @@ fn klockstat(words: &[&str]) -> Option<LockRow> {
     })
 }
 
-/// A number with its unit, in nanoseconds.
+/// Returns a number with its unit, in nanoseconds.
 fn time(words: &[&str]) -> Option<f64> {
     let [number, unit] = words else {
         return None;

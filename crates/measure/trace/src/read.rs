@@ -41,9 +41,9 @@ impl fmt::Display for Fault {
 pub struct Info {
     /// Nanoseconds in a tick.
     pub nanoseconds_per_tick: f64,
-    /// When the recording began, in ticks.
+    /// The time at which the recording began, in ticks.
     pub began: u64,
-    /// When it ended, in ticks: at its stop, or at its last record.
+    /// The time at which it ended, in ticks: at its stop, or at its last record.
     pub ended: u64,
     /// Says why the recording ended.
     pub stopped: Stopped,
@@ -71,9 +71,9 @@ pub struct Info {
 pub enum Apart {
     /// It was not measured.
     Unknown,
-    /// So far, at two times.
+    /// They are so far apart, at two times.
     Stayed(f64),
-    /// At first as far as the one, and later as the other.
+    /// They are at first as far apart as the one, and later as the other.
     Moved([f64; 2]),
 }
 
@@ -102,7 +102,7 @@ impl Info {
         Apart::of(self.round_trips)
     }
 
-    /// The number of CPUs in the name of the machine that recorded.
+    /// Returns the number of CPUs in the name of the machine that recorded.
     #[must_use]
     pub fn cpus(&self) -> Option<usize> {
         let mut words = self.machine.split([' ', ',']).rev();
@@ -145,8 +145,8 @@ pub struct Thread {
     pub number: u64,
     /// The number of its program image.
     pub image: u64,
-    /// When its image ended, and for how many nanoseconds it had had a CPU then, if it had
-    /// not ended itself.
+    /// The time at which its image ended, and the nanoseconds for which it had had a
+    /// CPU then, if it had not ended itself.
     pub ran: Option<(u64, u64)>,
     /// Says where its records are in the file, in order of time, with the time of the
     /// first.
@@ -264,7 +264,7 @@ impl Trace {
         })
     }
 
-    /// The records of a thread in order, with their times in ticks, up to the end
+    /// Returns the records of a thread in order, with their times in ticks, up to the end
     /// of the recording.
     pub fn events<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = (u64, Event<'a>)> {
         thread
@@ -274,7 +274,7 @@ impl Trace {
             .take_while(|(tick, _)| *tick <= self.info.ended)
     }
 
-    /// Nanoseconds of so many ticks.
+    /// Returns the nanoseconds of so many ticks.
     #[must_use]
     pub fn nanoseconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.info.nanoseconds_per_tick

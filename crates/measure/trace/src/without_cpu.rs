@@ -14,9 +14,9 @@ const SWITCH_NS: u64 = 1000;
 /// A part of a stretch in which a thread had no CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithoutCpu {
-    /// When the stretch began, in ticks; it ends with the record.
+    /// The time at which the stretch began, in ticks; it ends with the record.
     pub since: u64,
-    /// For how many of its ticks.
+    /// The number of its ticks without one.
     pub ticks: u64,
     /// Says whether the thread waited for something; otherwise others were to run.
     pub waited: bool,
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The last of some records, of a clock of half a nanosecond.
+    /// Returns the last of some records, of a clock of half a nanosecond.
     fn last(records: &[(u64, Event<'static>)]) -> Option<WithoutCpu> {
         let mut time = CpuTime::default();
         let read = records

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::header::{BLOCK, FIRST, Header, Stopped, close};
 use std::sync::atomic::Ordering;
 
-/// The file of `threads`, each with its records in order of time, that ended at
+/// Returns the file of `threads`, each with its records in order of time, that ended at
 /// `ended`. The threads are numbered in this order, and all of one image.
 /// `None` if it would have more blocks than the header allows.
 #[must_use]

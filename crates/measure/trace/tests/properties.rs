@@ -34,7 +34,7 @@ impl Owned {
         }
     }
 
-    /// The second event of the record.
+    /// Returns the second event of the record.
     fn then(&self) -> Option<Event<'_>> {
         match self {
             Self::Whole(Event::Request { .. }) => Some(Event::Acquired),
@@ -44,7 +44,7 @@ impl Owned {
     }
 }
 
-/// Addresses are few, as in programs, or any number.
+/// Returns addresses: few, as in programs, or any number.
 fn address() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (0_u64..12).prop_map(|number| 0x7f00_1234_5000 + number * 40),

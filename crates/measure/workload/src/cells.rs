@@ -62,7 +62,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Its name in a file.
+    /// Returns its name in a file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Work {
 }
 
 impl Default for Cells {
-    /// One lock with one thread and with two, and the shortest lengths that differ
+    /// Returns one lock with one thread and with two, and the shortest lengths that differ
     /// from none.
     fn default() -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// Each cell, in the order of reports.
+    /// Returns each cell, in the order of reports.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         let mut places = Vec::new();
@@ -106,7 +106,7 @@ impl Cells {
         places
     }
 
-    /// The most threads of a cell; 0 if there is no cell.
+    /// Returns the most threads of a cell; 0 if there is no cell.
     #[must_use]
     pub fn most_threads(&self) -> usize {
         self.threads.iter().copied().max().unwrap_or(0)

@@ -43,7 +43,7 @@ pub enum Distribution {
     /// Every turn has the mean length.
     #[default]
     Fixed,
-    /// From none to twice the length.
+    /// They are spread from none to twice the length.
     Uniform,
     /// Exponential: arrivals without a memory.
     Exponential,
@@ -64,7 +64,7 @@ pub enum Choice {
     Zipf,
 }
 
-/// The meaning of a word of the command line.
+/// Returns the meaning of a word of the command line.
 fn word<T: Copy>(word: &str, all: &[(&'static str, T)]) -> Result<T, Error> {
     let found = all.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -138,7 +138,7 @@ pub struct Mix {
 }
 
 impl Default for Mix {
-    /// One line, no readers, constant lengths.
+    /// Returns one line, no readers, constant lengths.
     fn default() -> Self {
         Self {
             reads: 0,
@@ -284,7 +284,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// One lock, as usual.
+/// Returns one lock, as usual.
 #[must_use]
 pub fn one_lock() -> Vec<u32> {
     vec![1]

@@ -16,9 +16,9 @@ pub const TURNS: usize = 1000;
 /// Says what a lock is acquired for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// To read what the lock protects.
+    /// It reads what the lock protects.
     Read,
-    /// To write it.
+    /// It writes it.
     Write,
 }
 
@@ -55,7 +55,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn on the first lock alone, and then so many units outside.
+    /// Returns a turn on the first lock alone, and then so many units outside.
     #[must_use]
     pub fn usual(outside: u64) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Turn {
         if self.reads { Use::Read } else { Use::Write }
     }
 
-    /// The lock within the first one, if there is one.
+    /// Returns the lock within the first one, if there is one.
     #[must_use]
     #[inline(always)]
     pub fn nested(&self) -> Option<u32> {
@@ -85,11 +85,11 @@ mod stream {
     pub(super) const READS: u64 = 2;
     pub(super) const FIRST: u64 = 3;
     pub(super) const SECOND: u64 = 4;
-    /// Of the lists after the first.
+    /// The number of the first list after the first one.
     pub(super) const LISTS: u64 = 100;
 }
 
-/// The turns of a thread of `mix` with `locks` locks, whose mean time outside is
+/// Returns the turns of a thread of `mix` with `locks` locks, whose mean time outside is
 /// `outside` units. Each thread has a seed of its own.
 #[must_use]
 pub fn turns(mix: &Mix, locks: u32, outside: u64, seed: u64) -> Vec<Turn> {
@@ -106,7 +106,7 @@ pub fn turns(mix: &Mix, locks: u32, outside: u64, seed: u64) -> Vec<Turn> {
     (0..lists).flat_map(of_list).collect()
 }
 
-/// One list, which takes of each of its parts of the locks the one at `within`.
+/// Returns one list, which takes of each of its parts of the locks the one at `within`.
 fn turns_of_list(
     mix: &Mix,
     table: &Table,
@@ -135,7 +135,7 @@ fn turns_of_list(
     (0..TURNS).map(turn).collect::<Vec<_>>().into_iter()
 }
 
-/// The longest time outside that a distribution draws, as a multiple of its
+/// Returns the longest time outside that a distribution draws, as a multiple of its
 /// mean.
 #[must_use]
 pub fn longest(distribution: Distribution) -> f64 {
@@ -143,14 +143,14 @@ pub fn longest(distribution: Distribution) -> f64 {
     quantile(distribution, last) / mean(distribution)
 }
 
-/// The numbers of the turns in an order drawn by `seed`.
+/// Returns the numbers of the turns in an order drawn by `seed`.
 fn shuffled(seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..TURNS).collect();
     order.sort_by_key(|i| fork_seed(seed, *i as u64));
     order
 }
 
-/// The middle of the nth of as many equal parts as there are turns.
+/// Returns the middle of the nth of as many equal parts as there are turns.
 fn middle(n: usize) -> f64 {
     (n as f64 + 0.5) / TURNS as f64
 }
@@ -159,7 +159,7 @@ fn middle(n: usize) -> f64 {
 /// is, and the mean of the others', as multiples of the mean.
 const BURST: (f64, f64, f64) = (7.0 / 8.0, 0.1, 7.3);
 
-/// The quantile of a distribution whose mean is 1.
+/// Returns the quantile of a distribution whose mean is 1.
 fn quantile(distribution: Distribution, at: f64) -> f64 {
     let exponential = |at: f64| -(1.0 - at).ln();
     match distribution {
@@ -176,13 +176,13 @@ fn quantile(distribution: Distribution, at: f64) -> f64 {
     }
 }
 
-/// The mean of the quantiles of a list: they end before the distribution does.
+/// Returns the mean of the quantiles of a list: they end before the distribution does.
 fn mean(distribution: Distribution) -> f64 {
     let sum: f64 = (0..TURNS).map(|n| quantile(distribution, middle(n))).sum();
     sum / TURNS as f64
 }
 
-/// The times outside of a list, in units; their sum is that of constant ones.
+/// Returns the times outside of a list, in units; their sum is that of constant ones.
 fn lengths(distribution: Distribution, outside: u64, seed: u64) -> Vec<u32> {
     if distribution == Distribution::Fixed {
         return vec![Turn::usual(outside).outside; TURNS];
@@ -224,13 +224,14 @@ impl Table {
         self.0.last().copied().unwrap_or(0.0)
     }
 
-    /// The first lock whose sum is above `target`; rounding may leave a trace beyond the last.
+    /// Returns the first lock whose sum is above `target`; rounding may leave a trace
+    /// beyond the last.
     fn at(&self, target: f64) -> usize {
         let lock = self.0.partition_point(|sum| *sum <= target);
         lock.min(self.0.len() - 1)
     }
 
-    /// The lock in whose part of all weights `at`, from 0 to 1, lies.
+    /// Returns the lock in whose part of all weights `at`, from 0 to 1, lies.
     fn chosen(&self, at: f64) -> usize {
         self.at(at * self.sum())
     }

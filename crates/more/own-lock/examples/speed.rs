@@ -26,7 +26,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     (result, start.elapsed())
 }
 
-/// The fastest run of each side over so many acquisitions, in seconds.
+/// Returns the fastest run of each side over so many acquisitions, in seconds.
 fn simulated(name: &str, lock: &OwnLock, threads: usize, acquisitions: u64) -> [f64; 2] {
     let machine = Machine::builtin("xeon-8380-2s").expect("a machine of ours");
     let work = Workload::Matrix {

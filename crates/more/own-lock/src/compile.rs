@@ -51,7 +51,7 @@ pub(crate) struct Compiled {
 const OBJECTS: [&str; 2] = ["instrumented.so", "native.so"];
 
 impl Compiled {
-    /// The object of `unit` in which every access is reported.
+    /// Returns the object of `unit` in which every access is reported.
     ///
     /// # Errors
     /// [`Error::Failed`] if the file contains accesses that cannot be reported.
@@ -82,7 +82,7 @@ impl Compiled {
         Ok(())
     }
 
-    /// The objects kept in a folder, of a unit whose text had this hash.
+    /// Returns the objects kept in a folder, of a unit whose text had this hash.
     pub(crate) fn kept(unit: &Unit, source: &str, folder: &Path) -> Result<Self, Error> {
         let [instrumented, native] = OBJECTS.map(|name| folder.join(name));
         Ok(Self {
@@ -161,7 +161,7 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
     })
 }
 
-/// A hash of what the compiler compiles: the file with all that it includes,
+/// Returns a hash of what the compiler compiles: the file with all that it includes,
 /// for the simulator and for this machine.
 fn source_hash(compiler: &Compiler, unit: &Unit) -> Result<String, Error> {
     let mut hash = Sha256::new();
@@ -193,7 +193,7 @@ pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
     })
 }
 
-/// The code that the compiler makes of a unit for the checker; `None` if it
+/// Returns the code that the compiler makes of a unit for the checker; `None` if it
 /// does not compile. A pointer of another type is an error here.
 pub(crate) fn code(unit: &Unit) -> Option<String> {
     let folder = folder_with_headers().ok()?;
@@ -313,7 +313,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler for the language of a file, from CC and CXX as in make.
+    /// Returns the compiler for the language of a file, from CC and CXX as in make.
     fn of(file: &Path, headers: &Path) -> Self {
         let cpp = is_cpp(file).unwrap_or(false);
         let (variable, usual) = if cpp { ("CXX", "c++") } else { ("CC", "cc") };
@@ -336,7 +336,7 @@ impl Compiler {
             .is_ok_and(|output| !String::from_utf8_lossy(&output.stdout).contains("clang"))
     }
 
-    /// The arguments by which volatile accesses are reported as such; none if
+    /// Returns the arguments by which volatile accesses are reported as such; none if
     /// the compiler (gcc before 11, clang before 12) has no such option, and
     /// reports them as plain.
     fn tells_volatile(&self, folder: &Path) -> Vec<String> {
@@ -356,7 +356,7 @@ impl Compiler {
         if works { option } else { Vec::new() }
     }
 
-    /// The arguments that compile the user's file to `output`.
+    /// Returns the arguments that compile the user's file to `output`.
     fn on(&self, unit: &Unit, mode: &str, output: &Path) -> Vec<String> {
         let mut arguments = vec![
             "-I".to_owned(),

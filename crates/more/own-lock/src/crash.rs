@@ -47,8 +47,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Holds what was done at each of the faults before.
 static EARLIER: OnceLock<[SigAction; 5]> = OnceLock::new();
 
-/// From now on a crash in the code of this library, which is in this slot, is
-/// explained in a sentence.
+/// Explains from now on each crash in the code of this library, which is in this slot,
+/// in a sentence.
 ///
 /// # Errors
 /// The pipe, the thread or a handler cannot be made.
@@ -170,7 +170,7 @@ fn usual_course(signal: c_int, info: *mut libc::siginfo_t) {
     }
 }
 
-/// The thread that explains crashes.
+/// Runs as the thread that explains crashes.
 fn wait_for_crashes(mut pipe: PipeReader) {
     let mut bytes = [0; Death::BYTES];
     while pipe.read_exact(&mut bytes).is_ok() {
@@ -190,7 +190,7 @@ fn wait_for_crashes(mut pipe: PipeReader) {
     }
 }
 
-/// A crash in one sentence, with the line of the lock's file.
+/// Explains a crash in one sentence, with the line of the lock's file.
 fn explained(death: &mut Death) -> String {
     let locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let may_be =

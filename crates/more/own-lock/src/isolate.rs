@@ -203,7 +203,7 @@ pub(crate) fn give_up(why: &str) -> ! {
     }
 }
 
-/// The child process from start to end.
+/// Runs the child process from start to end.
 fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() -> T) {
     PIPE.store(write, Ordering::Relaxed);
     QUIET[1].store(patience.as_secs().max(1) as u32, Ordering::Relaxed);
@@ -248,7 +248,7 @@ fn install() {
     }
 }
 
-/// The address to which the function that was interrupted returns, if it has
+/// Returns the address to which the function that was interrupted returns, if it has
 /// called none and has saved nothing: one that copies or fills memory, or none
 /// at all, where a jump led nowhere.
 pub(crate) fn called_from(context: *mut libc::c_void) -> usize {

@@ -111,7 +111,7 @@ a promise that is broken here may be kept by every machine. Plain accesses \
 are not checked for data races. Neither this nor \
 the default is the kernel's own memory model.";
 
-/// The compilation unit of a kernel's lock, and the folder that contains it.
+/// Returns the compilation unit of a kernel's lock, and the folder that contains it.
 pub(crate) fn unit(kernel: &KernelLock, cflags: &[String]) -> Result<(Unit, TempDir), Error> {
     let name = kernel.name();
     let known = KNOWN
@@ -207,7 +207,7 @@ fn take(tree: &Path, copy: &Path, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The files that a patch changes.
+/// Returns the files that a patch changes.
 fn changed(patch: &str) -> Vec<PathBuf> {
     patch
         .lines()
@@ -259,7 +259,7 @@ fn apply(name: &str, tree: &Path, copy: &Path, patch: &Path, known: &Known) -> R
     )))
 }
 
-/// Debian's source package: the files of a lock, unpacked into the cache.
+/// Returns Debian's source package: the files of a lock, unpacked into the cache.
 fn debian() -> Result<PathBuf, Error> {
     let archives = std::fs::read_dir("/usr/src").ok().into_iter().flatten();
     let mut archives: Vec<PathBuf> = archives

@@ -52,7 +52,7 @@ pub(crate) const VOLATILE: c_uint = 1;
 /// The operation of an `update` is an exchange: c/instrumented.c numbers it.
 pub(crate) const EXCHANGE: c_uint = 0;
 
-/// In the failure order of `compare`: it may fail without cause, as
+/// The mark in the failure order of `compare` that it may fail without cause, as
 /// c/instrumented.c says.
 pub(crate) const WEAK: c_int = 0x100;
 
@@ -70,7 +70,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// One whose registers lie at the end of the stack.
+    /// Returns one whose registers lie at the end of the stack.
     pub(crate) fn pushed(stack: *const u8, bytes: usize) -> Self {
         let _ = bytes;
         Self {
@@ -79,7 +79,7 @@ impl Frame {
         }
     }
 
-    /// The registers and the stack, up to the entry of the lock's code; empty if they
+    /// Returns the registers and the stack, up to the entry of the lock's code; empty if they
     /// are not known.
     ///
     /// # Safety
@@ -99,7 +99,7 @@ impl Frame {
     }
 }
 
-/// The result of a read-modify-write, by the operation numbers of
+/// Returns the result of a read-modify-write, by the operation numbers of
 /// c/instrumented.c.
 pub(crate) fn updated(operation: c_uint, old: u64, value: u64) -> u64 {
     match operation {
@@ -113,7 +113,7 @@ pub(crate) fn updated(operation: c_uint, old: u64, value: u64) -> u64 {
     }
 }
 
-/// The low `size` bytes.
+/// Returns the low `size` bytes.
 pub(crate) fn low(size: c_uint, value: u64) -> u64 {
     match size {
         8.. => value,
@@ -170,7 +170,7 @@ pub(crate) struct Library {
     pub(crate) lock: Act,
     pub(crate) unlock: Act,
     pub(crate) try_lock: Option<Try>,
-    /// As `lock` and `unlock` where readers do not share it.
+    /// Equal to `lock` and `unlock` where readers do not share it.
     pub(crate) read_lock: Act,
     pub(crate) read_unlock: Act,
     pub(crate) try_read: Option<Try>,
@@ -197,7 +197,7 @@ impl Library {
             .unwrap_or_default()
     }
 
-    /// The compare-and-swap under way fails although it would succeed.
+    /// Makes the compare-and-swap under way fail although it would succeed.
     pub(crate) fn fails_without_cause(&self) {
         // SAFETY: as above; the code of the lock runs on this thread.
         if let Some(entered) = unsafe { (self.entered as *mut Frame).as_mut() } {
@@ -318,12 +318,12 @@ impl Sites {
         }
     }
 
-    /// Path, file, line and column of a call that returns to `site`.
+    /// Returns the path, file, line and column of a call that returns to `site`.
     pub(crate) fn position(&self, site: usize) -> Option<(String, String, u32, u32)> {
         self.lines.position(site.checked_sub(self.base + 1)?)
     }
 
-    /// The line of a call that returns to `site`.
+    /// Returns the line of a call that returns to `site`.
     pub(crate) fn line(&self, site: usize) -> Option<String> {
         self.lines.of_call(site.checked_sub(self.base)?)
     }

@@ -46,7 +46,7 @@ pub(crate) unsafe fn compare_memory(address: usize, size: u32, expected: u64, ne
     }
 }
 
-/// The accesses that make up a plain one, none of them across words.
+/// Returns the accesses that make up a plain one, none of them across words.
 pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
     let mut at = address;
     std::iter::from_fn(move || {

@@ -13,7 +13,8 @@ use locklab_verify::{Property, SourceMutant};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The mutants of the file of a unit, checked by these rules; none if it cannot be read.
+/// Returns the mutants of the file of a unit, checked by these rules; none if it cannot
+/// be read.
 pub(crate) fn mutants(unit: &Unit, rules: Rules) -> Vec<SourceMutant> {
     let Ok(text) = std::fs::read_to_string(&unit.file) else {
         return Vec::new();
@@ -43,7 +44,7 @@ pub(crate) fn mutants(unit: &Unit, rules: Rules) -> Vec<SourceMutant> {
         .collect()
 }
 
-/// The promises of the lock with this edit.
+/// Returns the promises of the lock with this edit.
 fn promises(text: &str, unit: &Unit, edit: &Edit, rules: Rules) -> Option<Vec<Property>> {
     let folder = crate::folders::make("locklab-own-lock").ok()?;
     let file = folder.path().join(unit.file.file_name()?);
@@ -124,7 +125,7 @@ const KEYWORDS: [&str; 24] = [
 /// Functions that the checker never calls, or which cost time only.
 const NOT_CALLED: [&str; 2] = ["lab_is_locked", "lab_relax"];
 
-/// The tokens of the text: no comments, no directives.
+/// Returns the tokens of the text: no comments, no directives.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut at = 0;
@@ -183,7 +184,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The token that closes the bracket at `open`.
+/// Returns the token that closes the bracket at `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0_i32;
     let inner = tokens.iter().enumerate().skip(open);
@@ -200,7 +201,7 @@ fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-/// The bodies of functions that the checker calls, as ranges of tokens.
+/// Returns the bodies of functions that the checker calls, as ranges of tokens.
 fn bodies(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let mut bodies = Vec::new();
     let mut at = 0;
@@ -224,7 +225,7 @@ fn bodies(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     bodies
 }
 
-/// Every edit of the text.
+/// Returns every edit of the text.
 pub(crate) fn edits(text: &str) -> Vec<Edit> {
     let tokens = tokens(text);
     let bodies = bodies(&tokens);
@@ -318,7 +319,8 @@ fn one_more(number: &str) -> Option<String> {
     Some(format!("{}{suffix}", value.checked_add(1)?))
 }
 
-/// A condition that is always one of the two, whatever its code finds.
+/// Returns the edits that make a condition always true, or always false, whatever its
+/// code finds.
 fn conditions(tokens: &[Token<'_>], at: usize) -> Vec<Edit> {
     let outcomes: &[&str] = match tokens[at].text {
         "if" => &["1", "0"],
@@ -342,7 +344,7 @@ fn conditions(tokens: &[Token<'_>], at: usize) -> Vec<Edit> {
     outcomes.iter().map(edit).collect()
 }
 
-/// The text without the statement that begins here, if it is an expression.
+/// Returns the text without the statement that begins here, if it is an expression.
 fn without(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Edit> {
     let first = tokens[at];
     let begins = matches!(

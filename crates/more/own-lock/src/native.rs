@@ -221,7 +221,7 @@ impl Counter {
 }
 
 impl NativeLibrary {
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -47,7 +47,7 @@ pub struct OwnLock {
 }
 
 impl OwnLock {
-    /// The lock that `name` denotes ([`Source::parse`]), compiled with the
+    /// Returns the lock that `name` denotes ([`Source::parse`]), compiled with the
     /// flags `cflags` in addition to Locklab's; `None` if it is a name of the
     /// catalogue.
     ///
@@ -107,17 +107,17 @@ impl OwnLock {
         }
     }
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The properties that its file declares.
+    /// Returns the properties that its file declares.
     pub fn facts(&self) -> &Facts {
         &self.compiled.facts
     }
 
-    /// A hash of the text that it was compiled from, with all that the file
+    /// Returns a hash of the text that it was compiled from, with all that the file
     /// includes: two locks have the same only if nothing differs there.
     pub fn source(&self) -> &str {
         &self.compiled.source
@@ -132,7 +132,7 @@ impl OwnLock {
         self.compiled.keep(&self.unit.0, folder)
     }
 
-    /// The lock that [`OwnLock::keep`] put into a folder, for the simulator
+    /// Returns the lock that [`OwnLock::keep`] put into a folder, for the simulator
     /// and this machine's own CPUs; nothing is compiled.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl OwnLock {
         }
     }
 
-    /// The properties that `verify` checks: those that every lock promises, and
+    /// Returns the properties that `verify` checks: those that every lock promises, and
     /// those that its file declares (first come, first served; `try_lock`).
     /// Threads have numbers below 4, and `LOCKLAB_CHECKER` is defined when the
     /// file is compiled.
@@ -198,7 +198,7 @@ impl OwnLock {
         }
     }
 
-    /// The file as a program whose outcomes are wanted: each of so many threads calls
+    /// Returns the file as a program whose outcomes are wanted: each of so many threads calls
     /// one of `lab_lock`, `lab_unlock`, `lab_read_lock` and `lab_read_unlock`, and at the
     /// end `lab_is_locked` says how it has ended.
     ///
@@ -212,7 +212,7 @@ impl OwnLock {
         Ok(litmus)
     }
 
-    /// The assumptions of the checker about this lock's memory orderings beyond
+    /// Returns the assumptions of the checker about this lock's memory orderings beyond
     /// what its source says; empty if nothing.
     pub fn assumptions(&self) -> &'static str {
         let strict = |flag: &String| flag == "-DLOCKLAB_STRICT";
@@ -224,7 +224,7 @@ impl OwnLock {
         }
     }
 
-    /// The lock in the form that the checker takes.
+    /// Returns the lock in the form that the checker takes.
     ///
     /// # Errors
     /// The same errors as [`OwnLock::promises`].
@@ -241,7 +241,7 @@ impl OwnLock {
         })
     }
 
-    /// The properties that are known without running it, under this name.
+    /// Returns the properties that are known without running it, under this name.
     pub fn subject(&self, name: &str) -> Subject {
         let facts = self.facts();
         Subject {
@@ -282,7 +282,7 @@ impl OwnLock {
         Ok(())
     }
 
-    /// The object for this machine's own CPUs.
+    /// Returns the object for this machine's own CPUs.
     pub(crate) fn native_object(&self) -> &Path {
         &self.compiled.native
     }
@@ -357,12 +357,12 @@ impl Foreign for OwnLock {
     }
 }
 
-/// "SIGSEGV", or "signal 40" of one that has no name.
+/// Returns "SIGSEGV", or "signal 40" of one that has no name.
 fn name_of(signal: i32) -> String {
     Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |s| s.to_string())
 }
 
-/// The source line at which a child died.
+/// Returns the source line at which a child died.
 fn line_of(library: &Path, death: &Death) -> Option<String> {
     let lines = Lines::of(library);
     if death.instruction != 0 {

@@ -45,14 +45,14 @@ impl<L: RawLock<Sim>> Foreign for Simulated<L> {
     }
 }
 
-/// The locks that have been registered.
+/// Returns the locks that have been registered.
 pub fn brought() -> Vec<Subject> {
     let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
     let found = brought.iter().map(|(name, _)| subject::find(name));
     found.flatten().collect()
 }
 
-/// The lock of this name for the checker, if it has been registered.
+/// Returns the lock of this name for the checker, if it has been registered.
 pub fn brought_to_checker(name: &str) -> Option<Candidate> {
     let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
     let (_, promises) = brought.iter().find(|(brought, _)| *brought == name)?;

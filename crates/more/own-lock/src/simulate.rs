@@ -64,7 +64,7 @@ pub(crate) fn simulate(library: &Path, facts: &Facts, scenario: &Scenario) -> An
     }
 }
 
-/// The error, with the line of the file where the simulator cannot know it.
+/// Returns the error, with the line of the file where the simulator cannot know it.
 fn explain(error: SimError, sites: &Sites) -> String {
     let line = |site: usize| sites.line(site).unwrap_or_else(|| "its code".into());
     let last = SITE.load(Ordering::Relaxed);

@@ -44,7 +44,7 @@ pub(crate) fn is_cpp(path: &Path) -> Option<bool> {
         .map(|(_, cpp)| *cpp)
 }
 
-/// The error for a file whose ending is neither that of C nor of C++.
+/// Returns the error for a file whose ending is neither that of C nor of C++.
 pub(crate) fn no_language(path: &Path) -> Error {
     Error::Usage(format!(
         "{} is no C or C++ file by its name; a lock of your own ends in .c, .cc, .cpp or .cxx",
@@ -85,7 +85,7 @@ impl Source {
         }
     }
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().map_or_else(
@@ -126,7 +126,7 @@ impl KernelLock {
         })
     }
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(&self) -> String {
         let file = |path: &Path| {
             path.file_name().map_or_else(

@@ -39,8 +39,8 @@ fn failure(properties: &[Property], name: &str, executions: u64) -> Failure {
     }
 }
 
-/// The promises of these properties, and no more than so many executions of
-/// each.
+/// Checks that the promises of these properties are kept, in no more than so many
+/// executions of each.
 #[track_caller]
 fn assert_kept(what: &str, properties: &[Property], executions: u64) {
     for property in properties {
@@ -55,7 +55,7 @@ fn assert_kept(what: &str, properties: &[Property], executions: u64) {
 /// Names what is weakened: a kind of ordering, what stands there, what it becomes.
 type Weakening = (Part, u8, u8);
 
-/// Every weakening that one of these models shows to break a promise. Each
+/// Returns every weakening that one of these models shows to break a promise. Each
 /// that an execution passes must be.
 #[track_caller]
 fn fallen(lock: &str, models: &[Vec<Property>]) -> BTreeSet<Weakening> {
@@ -276,7 +276,7 @@ void lab_read_unlock(void *l, void *c) { lab_unlock(l, c); }
     }
 }
 
-/// A twin of ours with a bug: what one of its promises then says.
+/// Returns what one of the promises of a twin of ours says when the twin has a bug.
 fn said_of_bug(twin: &str, old: &str, new: &str, promise: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(twin);
@@ -339,7 +339,7 @@ fn bugs_of_the_levels_of_nodes_break_a_promise() {
     }
 }
 
-/// A lock whose `lab_lock` ends so.
+/// Returns a lock whose `lab_lock` ends so.
 fn going_wrong(how: &str) -> Failure {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.c");

@@ -10,7 +10,7 @@ fn lock(file: &str, flags: &[&str]) -> OwnLock {
     OwnLock::named(&path, &flags).unwrap().unwrap()
 }
 
-/// Each promise that is broken, when it is asked for, with what is said.
+/// Returns each promise that is broken, when it is asked for, with what is said.
 fn breaks(lock: &OwnLock) -> impl Iterator<Item = (&'static str, String)> + use<> {
     let limits = Limits {
         executions: 300,

@@ -18,7 +18,7 @@ fn limits(executions: u64) -> Limits {
     }
 }
 
-/// Every promise that is broken, with what is said and the trace.
+/// Returns every promise that is broken, with what is said and the trace.
 fn broken(properties: &[Property], executions: u64) -> Vec<(&'static str, Failure)> {
     let checked = properties.iter().map(|property| {
         let explored = check(property, limits(executions), None);

@@ -3,7 +3,7 @@
 use locklab_own_lock::OwnLock;
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
 
-/// The lock, or none, after saying so, where the package is not installed.
+/// Returns the lock, or none, after saying so, where the package is not installed.
 fn kernel(name: &str) -> Option<OwnLock> {
     match OwnLock::named(name, &[]) {
         Ok(lock) => lock,

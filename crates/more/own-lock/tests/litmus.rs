@@ -158,7 +158,7 @@ fn has_sc_accesses(program: &str) -> bool {
         .any(|op| op.ends_with(" sc") && !op.starts_with('F'))
 }
 
-/// The rows that are wrong in what is explored by `run`.
+/// Returns the rows that are wrong in what is explored by `run`.
 fn wrong_rows(run: impl Fn(&Program) -> (Explored, BTreeSet<u64>), weak: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     for row in TABLE {
@@ -236,7 +236,7 @@ impl Draw {
         all[self.below(all.len())]
     }
 
-    /// Two threads of up to three operations on two words, most of them with a wait.
+    /// Returns two threads of up to three operations on two words, most of them with a wait.
     fn program(&mut self) -> String {
         let mut register = 0;
         let threads = [(); 2].map(|()| {

@@ -51,7 +51,7 @@ fn outcomes(
         .collect()
 }
 
-/// No promise is broken, and what is cut says what was left out.
+/// Checks that no promise is broken, and that what is cut says what was left out.
 #[track_caller]
 fn keeps(file: &str, flags: &[&str]) {
     let mut wrong = String::new();
@@ -67,7 +67,7 @@ fn keeps(file: &str, flags: &[&str]) {
     assert!(wrong.is_empty(), "{file} {flags:?}\n{wrong}");
 }
 
-/// This promise is broken, as said.
+/// Checks that this promise is broken, as said.
 #[track_caller]
 fn breaks(file: &str, flags: &[&str], promise: &str, said: &str) {
     let all = outcomes(file, flags, &[promise]);

@@ -6,7 +6,7 @@
 use locklab_own_lock::OwnLock;
 use locklab_verify::{Limits, Outcome, check};
 
-/// From the tests of the suites, Dat3M's (C11LocksTest, IMMLocksTest) and GenMC's (the
+/// Results of the tests of the suites Dat3M's (C11LocksTest, IMMLocksTest) and GenMC's (the
 /// folders tests/correct and tests/wrong): the suite, the memory model, its program, what
 /// is weakened there, its verdict; our file and flag. *bounded*: no violation within a
 /// bound on loops; *doubted*: it fails, and the suite is not sure of that.

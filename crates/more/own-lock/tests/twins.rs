@@ -26,7 +26,7 @@ fn scenario(machine: &str, lock: &str, threads: usize) -> Scenario {
 /// the same cycle is another draw.
 const SEEDS: u64 = 3;
 
-/// The twin's throughput is that of the lock, at each number of CPUs.
+/// Checks that the twin's throughput is that of the lock, at each number of CPUs.
 fn assert_close(file: &str, lock: &str) {
     let twin = twin(file, &[]);
     for threads in [1, 8, 32] {

@@ -146,7 +146,7 @@ impl<'a> Chunk<'a> {
         Ok(runs.len() as u64)
     }
 
-    /// The number of a run's experiment in the shard.
+    /// Returns the number of a run's experiment in the shard.
     fn experiment(
         &self,
         shard: &Store,

@@ -98,7 +98,7 @@ pub(crate) fn explain(folder: &Folder, missing: &mut [Missing]) {
     }
 }
 
-/// The last line of a task's log, or why there is none.
+/// Returns the last line of a task's log, or why there is none.
 fn last_words(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     match text.lines().rfind(|line| !line.trim().is_empty()) {
@@ -111,7 +111,7 @@ fn last_words(log: &Path) -> String {
     }
 }
 
-/// The command that submits only the tasks of which something is missing.
+/// Returns the command that submits only the tasks of which something is missing.
 pub(crate) fn again(folder: &Folder, options: &Options, missing: &[Missing]) -> String {
     let tasks: Vec<Task> = missing.iter().map(|missing| missing.task.clone()).collect();
     let jobs = slurm::batches(&tasks)

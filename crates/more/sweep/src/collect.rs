@@ -57,7 +57,7 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    /// The number of missing runs.
+    /// Returns the number of missing runs.
     #[must_use]
     pub(crate) fn missing_runs(&self) -> u64 {
         missing_units(&self.missing)
@@ -305,7 +305,7 @@ fn merge(
     })
 }
 
-/// A sentence for each node whose clock differs from the folder's.
+/// Returns a sentence for each node whose clock differs from the folder's.
 fn clocks(models: &Models) -> Vec<String> {
     let mut seen = HashSet::new();
     (0..models.chunks())

@@ -22,7 +22,7 @@ pub(crate) struct Comparison {
 pub(crate) type Cells<'a> = &'a [usize];
 
 impl Comparison {
-    /// The experiment of a pair of locks in a block, with these cells of it.
+    /// Returns the experiment of a pair of locks in a block, with these cells of it.
     ///
     /// # Errors
     /// The simulator refuses a lock or a cell on this machine.
@@ -70,7 +70,7 @@ impl Comparison {
     }
 }
 
-/// The key of the cell of a run.
+/// Returns the key of the cell of a run.
 pub(crate) fn key(plan: &Plan, run: &Run) -> Key {
     let block = &plan.blocks[run.block];
     let spec = plan.spec(block, &plan.pairs[run.pair]);

@@ -41,11 +41,11 @@ pub struct Request {
 /// Says where a sweep runs.
 #[derive(Clone, Debug)]
 pub enum Executor {
-    /// On this many cores of this machine.
+    /// They run on this many cores of this machine.
     Here(usize),
-    /// On a Slurm cluster.
+    /// They run on a Slurm cluster.
     Slurm(Options),
-    /// On a Slurm cluster, without waiting for it.
+    /// They run on a Slurm cluster, without waiting for it.
     SlurmWithoutWaiting(Options),
     /// Nowhere: the shards are only collected. The cluster, if there is one,
     /// explains what is missing.
@@ -53,7 +53,7 @@ pub enum Executor {
 }
 
 impl Executor {
-    /// The options of submission, if it submits.
+    /// Returns the options of submission, if it submits.
     fn submits(&self) -> Option<&Options> {
         match self {
             Self::Slurm(options) | Self::SlurmWithoutWaiting(options) => Some(options),
@@ -61,7 +61,7 @@ impl Executor {
         }
     }
 
-    /// The options of the cluster, if there is one.
+    /// Returns the options of the cluster, if there is one.
     fn cluster(&self) -> Option<&Options> {
         match self {
             Self::Nowhere(options) => options.as_ref(),

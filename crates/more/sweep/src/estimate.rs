@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const DRAWN: u64 = 64;
 const TIME: Duration = Duration::from_secs(3);
 
-/// The time of a sweep on one core of this machine. It is measured, so two
+/// Returns the time of a sweep on one core of this machine. It is measured, so two
 /// estimates differ; no figure depends on it.
 #[must_use]
 pub(crate) fn on_one_core(plan: &Plan) -> Duration {
@@ -50,12 +50,12 @@ pub(crate) fn on_one_core(plan: &Plan) -> Duration {
     Duration::try_from_secs_f64(mean * count as f64).unwrap_or(Duration::MAX)
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// The cost of the runs of these numbers, extrapolated from some of them.
+/// Returns the cost of the runs of these numbers, extrapolated from some of them.
 fn cost_of(plan: &Plan, runs: std::ops::Range<u64>) -> f64 {
     let count = runs.end - runs.start;
     let step = (count / 32).max(1);

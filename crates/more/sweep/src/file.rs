@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SweepFile {
-    /// That this is a sweep.
+    /// Says that this is a sweep.
     pub kind: Kind,
     /// Title of the report.
     #[serde(default)]
@@ -77,7 +77,7 @@ pub enum OneOrMore {
 }
 
 impl OneOrMore {
-    /// All of them.
+    /// Returns all of them.
     #[must_use]
     pub fn names(&self) -> &[String] {
         match self {
@@ -110,14 +110,14 @@ pub struct WorkloadFile {
     pub latency: bool,
     /// Hardware threads that are used; by default all.
     pub physical: Option<usize>,
-    /// What threads do around the locks. Each number of locks is a workload of
+    /// Says what threads do around the locks. Each number of locks is a workload of
     /// its own.
     #[serde(flatten)]
     pub turns: WorkloadSettings,
 }
 
 impl WorkloadFile {
-    /// Its cells with these numbers of threads.
+    /// Returns its cells with these numbers of threads.
     #[must_use]
     pub fn cells(&self, threads: Vec<usize>) -> Cells {
         self.turns.cells(Cells {
@@ -154,7 +154,7 @@ pub enum Part {
 }
 
 impl Threads {
-    /// The number of threads on a machine with `cpus` CPUs; `None` if it has fewer
+    /// Returns the number of threads on a machine with `cpus` CPUs; `None` if it has fewer
     /// CPUs than the file asks for.
     #[must_use]
     pub fn on(self, cpus: usize) -> Option<usize> {
@@ -179,7 +179,7 @@ pub struct Exclusion {
     pub experiment: Option<OneOrMore>,
     /// A workload.
     pub workload: Option<Work>,
-    /// More threads than this.
+    /// It excludes more threads than this.
     pub threads_above: Option<usize>,
     /// Critical sections longer than this.
     pub critical_above: Option<u64>,

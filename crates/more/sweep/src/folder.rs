@@ -145,7 +145,7 @@ impl Folder {
         self.write_json("sweep.json", &Written { head, fixed })
     }
 
-    /// The sweep of a folder: what is fixed, and the text of its file.
+    /// Returns the sweep of a folder: what is fixed, and the text of its file.
     ///
     /// # Errors
     /// The folder holds no sweep of this kind or cannot be read, or another build
@@ -179,36 +179,36 @@ impl Folder {
         Ok((Self(absolute), read.fixed, text))
     }
 
-    /// The absolute path of the folder.
+    /// Returns the absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The store of a task.
+    /// Returns the store of a task.
     #[must_use]
     pub fn shard(&self, task: &Task) -> PathBuf {
         self.0.join(format!("shards/{}.sqlite", task.file()))
     }
 
-    /// The file with the output of a task.
+    /// Returns the file with the output of a task.
     #[must_use]
     pub fn log(&self, task: &Task) -> PathBuf {
         self.0.join(format!("logs/{}.log", task.file()))
     }
 
-    /// The file with the progress of a task.
+    /// Returns the file with the progress of a task.
     pub(crate) fn status_file(&self, task: &Task) -> PathBuf {
         self.0.join(format!("status/{}.json", task.file()))
     }
 
-    /// The store into which all shards are merged.
+    /// Returns the store into which all shards are merged.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.0.join("store.sqlite")
     }
 
-    /// A new store, in place of what a killed command left there, which
+    /// Returns a new store, in place of what a killed command left there, which
     /// [`Folder::replace_store`] makes the store of the sweep.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Folder {
         self.0.join("store.sqlite.part")
     }
 
-    /// The progress of a task; `None` if it never began.
+    /// Returns the progress of a task; `None` if it never began.
     #[must_use]
     pub fn status(&self, task: &Task) -> Option<Status> {
         read_json(&self.status_file(task))
@@ -265,14 +265,14 @@ impl Folder {
         tasks.iter().filter(|t| !is_done(t)).cloned().collect()
     }
 
-    /// Number of units of these tasks that are stored, according to their status.
+    /// Returns the number of units of these tasks that are stored, according to their status.
     #[must_use]
     pub fn done(&self, tasks: &[Task]) -> u64 {
         let status = tasks.iter().filter_map(|task| self.status(task));
         status.map(|status| status.done).sum()
     }
 
-    /// The reason why a task is not complete, from its status.
+    /// Returns the reason why a task is not complete, from its status.
     pub(crate) fn why_missing(&self, task: &Task) -> String {
         match self.status(task) {
             None => "no task of it began".into(),

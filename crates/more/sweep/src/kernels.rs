@@ -125,7 +125,7 @@ impl KernelSweep {
         })
     }
 
-    /// The sweep of a folder.
+    /// Returns the sweep of a folder.
     ///
     /// # Errors
     /// The folder holds no sweep of kernels, or another build of locklab began
@@ -139,13 +139,13 @@ impl KernelSweep {
         })
     }
 
-    /// Number of builds: two kernels of each variant.
+    /// Returns the number of builds: two kernels of each variant.
     #[must_use]
     pub(crate) fn builds(&self) -> usize {
         2 * self.experiment.variants().len()
     }
 
-    /// Number of layouts.
+    /// Returns the number of layouts.
     #[must_use]
     pub(crate) fn layouts(&self) -> usize {
         self.decided.layouts as usize
@@ -389,7 +389,7 @@ pub(crate) fn dry_run(text: &str, options: &KernelOptions, json: bool) -> Result
     })
 }
 
-/// The layout `number` of an experiment as an experiment of its own: one pair,
+/// Returns the layout `number` of an experiment as an experiment of its own: one pair,
 /// with the seed of that layout.
 fn apart<'a>(
     kernels: Kernels<'a>,
@@ -402,7 +402,7 @@ fn apart<'a>(
     (kernels.only(number), alone)
 }
 
-/// The number of a task's layout.
+/// Returns the number of a task's layout.
 fn layout(task: &Task) -> u32 {
     let number = task.number().unwrap_or_default();
     u32::try_from(number).unwrap_or(u32::MAX)

@@ -52,7 +52,7 @@ pub(crate) trait Sweep: Sync {
 
     fn folder(&self) -> &Folder;
 
-    /// The tasks that have shards.
+    /// Returns the tasks that have shards.
     fn tasks(&self) -> Vec<Task>;
 
     /// Tasks that must have ended before the others.
@@ -60,7 +60,7 @@ pub(crate) trait Sweep: Sync {
         Vec::new()
     }
 
-    /// The number of units of all its tasks.
+    /// Returns the number of units of all its tasks.
     fn units(&self) -> u64;
 
     /// Carries out a task, or what is missing of it; returns false if it was
@@ -79,11 +79,11 @@ pub(crate) trait Sweep: Sync {
     /// Returns what is missing of what was collected.
     fn missing(collected: &mut Self::Collected) -> &mut Vec<Missing>;
 
-    /// The report on what was collected; `busy` is the share of the time that
+    /// Returns the report on what was collected; `busy` is the share of the time that
     /// this machine's cores worked, if they carried it out.
     fn report(&self, collected: Self::Collected, busy: Option<f64>) -> Report;
 
-    /// The error for a task of another kind.
+    /// Returns the error for a task of another kind.
     fn no_task(&self, task: &Task) -> Error {
         Error::Failed(format!(
             "there is no {task}; the sweep in {} has 0 of its kind",

@@ -98,7 +98,7 @@ impl Machines {
         })
     }
 
-    /// The sweep of a folder.
+    /// Returns the sweep of a folder.
     ///
     /// # Errors
     /// The folder holds no such sweep, or another build of locklab began it.
@@ -115,7 +115,7 @@ impl Machines {
         })
     }
 
-    /// Number of pairs of locks and workloads, each an experiment.
+    /// Returns the number of pairs of locks and workloads, each an experiment.
     #[must_use]
     pub fn experiments(&self) -> u64 {
         (self.pairs.len() * self.file.workloads.len()) as u64
@@ -199,7 +199,7 @@ fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, Error> {
     })
 }
 
-/// The specification for the instrument, on a machine with `cpus` CPUs.
+/// Returns the specification for the instrument, on a machine with `cpus` CPUs.
 fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec {
     let asked = &file.workloads[workload];
     Spec {
@@ -209,7 +209,7 @@ fn spec(file: &SweepFile, workload: usize, pair: &LockPair, cpus: usize) -> Spec
     }
 }
 
-/// The nodes to measure on: one of each feature of a cluster, or this machine.
+/// Returns the nodes to measure on: one of each feature of a cluster, or this machine.
 ///
 /// # Errors
 /// The sweep is to run on a cluster, and no feature was given, or one that
@@ -244,7 +244,7 @@ pub(crate) struct Planned {
     seconds: u64,
 }
 
-/// The plan of the text of a sweep's file on these nodes.
+/// Returns the plan of the text of a sweep's file on these nodes.
 ///
 /// # Errors
 /// The text is not a valid file of a sweep, or a lock does not exist or does not
@@ -293,7 +293,7 @@ impl Planned {
     }
 }
 
-/// The numbers of threads to run on a machine with `cpus` CPUs, sorted and
+/// Returns the numbers of threads to run on a machine with `cpus` CPUs, sorted and
 /// without duplicates.
 pub(crate) fn threads(asked: &[Threads], cpus: usize) -> Vec<usize> {
     let mut threads: Vec<usize> = asked.iter().filter_map(|n| n.on(cpus)).collect();

@@ -176,7 +176,7 @@ fn threads_words(threads: Threads) -> String {
     }
 }
 
-/// The report on what was collected.
+/// Returns the report on what was collected.
 pub(crate) fn document(sweep: &Machines, collected: &CollectedMachines) -> Document {
     let machines = &collected.machines;
     let noun = |n: &Missing| format!("{} of {} pairs of locks", n.units.start, n.units.end);
@@ -240,7 +240,7 @@ pub(crate) fn document(sweep: &Machines, collected: &CollectedMachines) -> Docum
     document
 }
 
-/// A row for each machine, and a group of columns for each pair of locks.
+/// Returns a row for each machine, and a group of columns for each pair of locks.
 fn table(machines: &[Machine]) -> Table {
     let mut pairs: Vec<&str> = Vec::new();
     for cell in machines.iter().flat_map(|of| &of.cells) {
@@ -278,7 +278,7 @@ fn table(machines: &[Machine]) -> Table {
     }
 }
 
-/// The cells on which all machines agree, those on which two contradict each
+/// Returns the cells on which all machines agree, those on which two contradict each
 /// other, and the number of the others.
 fn agreement(machines: &[Machine]) -> Vec<Section> {
     let mut cells: BTreeMap<&Described, Vec<(&str, &'static str)>> = BTreeMap::new();

@@ -40,7 +40,7 @@ pub struct Models {
     cuts: Vec<u64>,
 }
 
-/// The plan of the text of a sweep's file, with another first seed if one is
+/// Returns the plan of the text of a sweep's file, with another first seed if one is
 /// given.
 ///
 /// Opens the models. For a new sweep `copies` is `None`: machine files are read from the paths in
@@ -143,7 +143,7 @@ impl Models {
         })
     }
 
-    /// The sweep of a folder.
+    /// Returns the sweep of a folder.
     ///
     /// # Errors
     /// The folder holds no such sweep or cannot be read, its file was changed, or
@@ -168,13 +168,13 @@ impl Models {
         })
     }
 
-    /// The number of chunks.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.cuts.len() - 1
     }
 
-    /// The runs of a chunk.
+    /// Returns the runs of a chunk.
     ///
     /// # Errors
     /// The sweep has no chunk of this number.
@@ -191,7 +191,7 @@ impl Models {
     }
 }
 
-/// The number of chunks if the user gives none: enough that no core idles for
+/// Returns the number of chunks if the user gives none: enough that no core idles for
 /// long at the end, and no more than Slurm's default limit of a job array.
 fn usual_chunks() -> u64 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -31,7 +31,7 @@ struct Gathered {
     baselines: BTreeSet<String>,
 }
 
-/// The sections with the pictures, one for each machine, workload and pair of
+/// Returns the sections with the pictures, one for each machine, workload and pair of
 /// lengths that has several numbers of threads.
 pub(crate) fn sections(plan: &Plan, figures: &[Figures]) -> Vec<Section> {
     let mut pictures: BTreeMap<Of, Gathered> = BTreeMap::new();
@@ -93,7 +93,7 @@ pub(crate) fn sections(plan: &Plan, figures: &[Figures]) -> Vec<Section> {
     sections
 }
 
-/// The locks that have a colour of their own, the same one in all pictures:
+/// Returns the locks that have a colour of their own, the same one in all pictures:
 /// those that others are compared with, then those that lead most often, then
 /// others while there are colours.
 fn coloured(pictures: &BTreeMap<Of, Gathered>) -> Vec<String> {
@@ -117,7 +117,7 @@ fn coloured(pictures: &BTreeMap<Of, Gathered>) -> Vec<String> {
     names.take(COLOURED).collect()
 }
 
-/// "epyc-7763-2s, critical 1, non-critical 32".
+/// Returns a text such as "epyc-7763-2s, critical 1, non-critical 32".
 fn title(plan: &Plan, (block, [critical, non_critical, locks]): &Of) -> String {
     let block = &plan.blocks[*block];
     let workload = &plan.file.workloads[block.workload];
@@ -153,7 +153,7 @@ impl Gathered {
             .collect()
     }
 
-    /// A figure of a lock over its replicates; `None` where one has none.
+    /// Returns a figure of a lock over its replicates; `None` where one has none.
     fn spread(&self, lock: &str, threads: u64, which: usize) -> Option<Quantiles> {
         let runs = self.locks.get(lock)?.get(&threads)?;
         let values: Vec<f64> = runs.iter().map(|figures| figures[which]).collect();
@@ -163,7 +163,7 @@ impl Gathered {
             .then(|| Quantiles::of(values))?
     }
 
-    /// The locks by their throughput with most threads, the best first.
+    /// Returns the locks by their throughput with most threads, the best first.
     fn order(&self) -> Vec<&String> {
         self.order_at(self.threads().last().copied().unwrap_or(0))
     }
@@ -211,7 +211,7 @@ impl Gathered {
         }
     }
 
-    /// The locks at the most threads, with bars.
+    /// Returns the locks at the most threads, with bars.
     fn bars(&self) -> Option<(String, Vec<String>)> {
         let most = self.threads().last().copied()?;
         let order = self.order();

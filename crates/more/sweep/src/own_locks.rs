@@ -39,7 +39,7 @@ fn known<T>(work: impl FnOnce(&mut BTreeMap<String, OwnLock>) -> T) -> T {
     work(&mut KNOWN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The names in a file that are not in the catalogue, without duplicates.
+/// Returns the names in a file that are not in the catalogue, without duplicates.
 ///
 /// # Errors
 /// A name is a path and there is no such file.
@@ -89,13 +89,13 @@ pub(crate) fn is_known(name: &str) -> bool {
     known(|known| known.contains_key(name))
 }
 
-/// The hash of the source of a lock of the user's own; `None` for a lock of the
+/// Returns the hash of the source of a lock of the user's own; `None` for a lock of the
 /// catalogue.
 pub(crate) fn source(name: &str) -> Option<String> {
     known(|known| known.get(name).map(|lock| lock.source().to_owned()))
 }
 
-/// The hashes of the sources of a pair's locks, by name; `None` if both locks are
+/// Returns the hashes of the sources of a pair's locks, by name; `None` if both locks are
 /// in the catalogue.
 pub(crate) fn sources(pair: &LockPair) -> Option<BTreeMap<String, String>> {
     let source = |name: &String| Some((name.clone(), source(name)?));
@@ -180,12 +180,12 @@ pub(crate) fn check(folder: &Path, kept: &[KeptLock]) -> Result<(), Error> {
     }
 }
 
-/// A fault of the file of a sweep, or of a lock that it names.
+/// Returns a fault of the file of a sweep, or of a lock that it names.
 fn of_file(error: locklab_host::error::Error) -> Error {
     Error::Usage(error.to_string())
 }
 
-/// A fault of a lock in the folder of a sweep.
+/// Returns a fault of a lock in the folder of a sweep.
 fn of_folder(error: locklab_host::error::Error) -> Error {
     Error::Failed(error.to_string())
 }
@@ -194,7 +194,7 @@ fn place(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("locks/{number}"))
 }
 
-/// Hash of the contents of a folder's files, in the order of their names.
+/// Returns the hash of the contents of a folder's files, in the order of their names.
 fn hash_of(folder: &Path) -> Result<String, Error> {
     let cannot = |e: std::io::Error| {
         Error::Failed(format!(

@@ -39,13 +39,13 @@ pub(crate) fn beats(one: &Points, other: &Points, margins: Point) -> bool {
     ahead[0] || ahead[1]
 }
 
-/// The mean over some cells; NaN if there are none.
+/// Returns the mean over some cells; NaN if there are none.
 pub(crate) fn mean(points: &[Option<Point>], cells: &[usize]) -> Point {
     let there: Vec<Point> = cells.iter().filter_map(|cell| points[*cell]).collect();
     [0, 1].map(|figure| there.iter().map(|point| point[figure]).sum::<f64>() / there.len() as f64)
 }
 
-/// For each lock, the fastest lock that beats it, if any does.
+/// Returns, for each lock, the fastest lock that beats it, if any does.
 pub(crate) fn beaten(locks: &[Points], margins: Point) -> Vec<Option<usize>> {
     let throughput = |lock: &Points| {
         let cells: Vec<usize> = (0..lock.first().map_or(0, Vec::len)).collect();

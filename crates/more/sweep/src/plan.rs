@@ -85,7 +85,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a file on these machines.
+    /// Returns the plan of a file on these machines.
     ///
     /// # Errors
     /// There is no machine, a lock does not exist, a machine cannot run a
@@ -193,26 +193,26 @@ impl Plan {
         Ok(())
     }
 
-    /// The number of runs.
+    /// Returns the number of runs.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// The number of cells, over all machines.
+    /// Returns the number of cells, over all machines.
     #[must_use]
     pub fn cells(&self) -> usize {
         self.points.len()
     }
 
-    /// The number of runs of one pair of locks in one cell: machines of the band
+    /// Returns the number of runs of one pair of locks in one cell: machines of the band
     /// times seeds.
     #[must_use]
     pub fn replicates(&self) -> u32 {
         self.file.bands.saturating_mul(self.file.seeds)
     }
 
-    /// The run of a number.
+    /// Returns the run of a number.
     ///
     /// # Panics
     /// If `number` is not below [`Plan::runs`].
@@ -232,12 +232,12 @@ impl Plan {
         }
     }
 
-    /// The runs of these numbers, in order.
+    /// Returns the runs of these numbers, in order.
     pub fn runs_of(&self, numbers: Range<u64>) -> impl Iterator<Item = (u64, Run)> + '_ {
         numbers.map(|number| (number, self.run(number)))
     }
 
-    /// The specification for the simulator of one pair of locks in one block.
+    /// Returns the specification for the simulator of one pair of locks in one block.
     #[must_use]
     pub fn spec(&self, block: &Block, pair: &LockPair) -> Spec {
         let workload = &self.file.workloads[block.workload];
@@ -252,7 +252,7 @@ impl Plan {
         }
     }
 
-    /// The cells of every block and pair of locks, which a store keeps as one
+    /// Returns the cells of every block and pair of locks, which a store keeps as one
     /// experiment.
     #[must_use]
     pub fn comparisons(&self) -> BTreeMap<(usize, usize), Vec<usize>> {
@@ -301,7 +301,7 @@ impl Plan {
         cuts
     }
 
-    /// The estimated cost of a run, in an arbitrary unit.
+    /// Returns the estimated cost of a run, in an arbitrary unit.
     pub(crate) fn cost_of(&self, run: &Run) -> f64 {
         let block = &self.blocks[run.block];
         let spec = self.spec(block, &self.pairs[run.pair]);
@@ -309,7 +309,7 @@ impl Plan {
     }
 }
 
-/// The estimated cost of a cell: its acquisitions, each of which costs more with
+/// Returns the estimated cost of a cell: its acquisitions, each of which costs more with
 /// more threads. A run with more threads than CPUs is limited by simulated time
 /// and has a fixed, high cost.
 fn cost(spec: &Spec, machine: &Machine, place: CellPlace) -> f64 {
@@ -324,7 +324,7 @@ fn cost(spec: &Spec, machine: &Machine, place: CellPlace) -> f64 {
     most as f64 * (10.0 + threads as f64)
 }
 
-/// The pairs of locks of a file; `can` says whether a lock can be run.
+/// Returns the pairs of locks of a file; `can` says whether a lock can be run.
 ///
 /// # Errors
 /// A lock cannot be run, or the file has no pair or too many.
@@ -380,7 +380,7 @@ pub(crate) fn lock_pairs(
     Ok(pairs)
 }
 
-/// The pairs of locks that no exclusion leaves out of a cell. Marks the exclusions
+/// Returns the pairs of locks that no exclusion leaves out of a cell. Marks the exclusions
 /// that left out a pair in `used`.
 fn allowed(
     file: &SweepFile,

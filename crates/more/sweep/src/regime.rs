@@ -18,7 +18,7 @@ pub(crate) enum Regime {
     Saturated,
     /// Means the same, with threads on several sockets.
     AcrossSockets,
-    /// More threads than physical CPUs.
+    /// There are more threads than physical CPUs.
     Oversubscribed,
 }
 
@@ -32,7 +32,7 @@ impl Regime {
         Self::Oversubscribed,
     ];
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub(crate) fn words(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Regime {
          if that is 1 or more and the threads are on one socket, and across sockets if they are \
          on several. It is oversubscribed if there are more threads than physical CPUs.";
 
-    /// The regime of one cell of a plan.
+    /// Returns the regime of one cell of a plan.
     #[must_use]
     pub(crate) fn of(plan: &Plan, block: &Block, place: locklab_workload::Place) -> Self {
         let machine = &plan.machines[block.machine];
@@ -74,7 +74,7 @@ impl Regime {
     }
 }
 
-/// The demand for the lock as a multiple of the whole time, if the lock itself took
+/// Returns the demand for the lock as a multiple of the whole time, if the lock itself took
 /// no time.
 fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
     let (inside, outside) = match work {
@@ -88,7 +88,7 @@ fn load(work: Work, threads: u64, critical: u64, non_critical: u64) -> f64 {
     threads as f64 * inside / (inside + outside)
 }
 
-/// Number of hardware threads of one socket.
+/// Returns the number of hardware threads of one socket.
 fn a_socket(machine: &Machine) -> u64 {
     let sockets = machine.get(FigureKey::TopologySockets).max(1.0);
     (machine.hardware_threads() as f64 / sockets) as u64

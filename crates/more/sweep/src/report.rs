@@ -19,7 +19,7 @@ use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The facts of a plan: machines, locks, cells, replicates, runs.
+/// Returns the facts of a plan: machines, locks, cells, replicates, runs.
 #[must_use]
 pub(crate) fn facts(plan: &Plan) -> Facts {
     let file = &plan.file;
@@ -85,7 +85,7 @@ pub(crate) fn facts(plan: &Plan) -> Facts {
     facts
 }
 
-/// The estimated times on one core, here, and on a cluster; `words` formats a
+/// Returns the estimated times on one core, here, and on a cluster; `words` formats a
 /// time.
 #[must_use]
 pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> String) -> Facts {
@@ -103,7 +103,7 @@ pub(crate) fn times(core: Duration, cores: usize, words: impl Fn(Duration) -> St
     ]
 }
 
-/// The report on what was collected. `busy` is the share of the time that this
+/// Returns the report on what was collected. `busy` is the share of the time that this
 /// machine's cores worked, if they carried it out.
 #[must_use]
 pub(crate) fn document(models: &Models, collected: &Collected, busy: Option<f64>) -> Document {
@@ -208,7 +208,7 @@ fn of_machine<'a>(name: &str, regimes: impl Iterator<Item = &'a OfRegime>) -> Se
     section
 }
 
-/// The heat maps of a regime, locks by machines, one for each baseline.
+/// Returns the heat maps of a regime, locks by machines, one for each baseline.
 fn heat_maps(plan: &Plan, summary: &Summary, regime: Regime) -> Vec<Section> {
     let of_regime: Vec<&OfRegime> = summary
         .regimes
@@ -406,7 +406,7 @@ fn data(
         .collect()
 }
 
-/// A plan as text, with its estimated times.
+/// Returns a plan as text, with its estimated times.
 #[must_use]
 pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
     let mut document = Document {
@@ -423,7 +423,7 @@ pub(crate) fn plan_text(plan: &Plan, times: &Facts) -> String {
     render::text(&document, render::Colour::Plain)
 }
 
-/// A plan as JSON.
+/// Returns a plan as JSON.
 #[must_use]
 pub(crate) fn plan_json(plan: &Plan, core: Duration) -> serde_json::Value {
     let machines: Vec<&str> = plan.machines.iter().map(|m| m.name.as_str()).collect();

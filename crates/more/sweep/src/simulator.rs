@@ -36,7 +36,7 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// Both samples of a run, the baseline's first.
+    /// Simulates a run; returns both samples, the baseline's first.
     pub(crate) fn run(&mut self, run: &Run) -> [Sample; 2] {
         let at = (run.block, run.cell, run.replicate);
         if self.at != Some(at) {
@@ -90,12 +90,12 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// The sample of a run that failed; other locks' runs are not affected.
+/// Returns the sample of a run that failed; other locks' runs are not affected.
 fn failed(why: String) -> Sample {
     Sample::invalid(Invalid::Failed(why))
 }
 
-/// The machines drawn from the band of one of the plan's; the first is the model
+/// Returns the machines drawn from the band of one of the plan's; the first is the model
 /// itself.
 fn drawn(plan: &Plan, machine: usize) -> Vec<Machine> {
     let machine = &plan.machines[machine];

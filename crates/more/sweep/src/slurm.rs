@@ -36,7 +36,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options as arguments of `sbatch`.
+    /// Returns the options as arguments of `sbatch`.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -91,7 +91,7 @@ impl Queued {
     }
 }
 
-/// The name of all jobs of the sweep in a folder.
+/// Returns the name of all jobs of the sweep in a folder.
 #[must_use]
 pub fn job_name(folder: &Path) -> String {
     let hash = Sha256::digest(folder.to_string_lossy().as_bytes());
@@ -116,7 +116,7 @@ pub fn list(numbers: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// The name of the job of a task of the sweep in a folder. Those of chunks and
+/// Returns the name of the job of a task of the sweep in a folder. Those of chunks and
 /// of layouts share one.
 fn job_of(folder: &Path, task: &Task) -> String {
     let name = job_name(folder);
@@ -133,7 +133,7 @@ pub fn batches(tasks: &[Task]) -> impl Iterator<Item = &[Task]> {
     tasks.chunk_by(|one, other| one.number().is_some() && other.number().is_some())
 }
 
-/// The command that submits the tasks of one job, which begins when the job
+/// Returns the command that submits the tasks of one job, which begins when the job
 /// `after` has ended. A node is exclusive, and is that of the earlier task if
 /// there was one.
 #[must_use]
@@ -214,7 +214,7 @@ pub fn submit(
     Ok(job)
 }
 
-/// The jobs that were submitted so far. An unreadable list counts as empty,
+/// Returns the jobs that were submitted so far. An unreadable list counts as empty,
 /// because Slurm also finds the jobs by their name.
 fn jobs(folder: &Folder) -> Vec<Job> {
     folder.read_json("jobs.json").unwrap_or_default()
@@ -285,7 +285,7 @@ fn read_queue(output: &str, folder: &Path, tasks: &[Task]) -> Queued {
     queued
 }
 
-/// The state in Slurm of the last job of a task, with reason and exit code;
+/// Returns the state in Slurm of the last job of a task, with reason and exit code;
 /// `None` if Slurm has dropped its record.
 #[must_use]
 pub fn account(folder: &Folder, task: &Task) -> Option<String> {
@@ -356,7 +356,7 @@ fn run(words: &[String]) -> Result<String, Error> {
     Err(Error::Failed(why))
 }
 
-/// The error for a refusal of Slurm: its reason, and what to do next.
+/// Returns the error for a refusal of Slurm: its reason, and what to do next.
 fn refusal(command: &str, reply: &str) -> String {
     let reply = reply
         .lines()

@@ -67,7 +67,7 @@ pub(crate) struct Quantiles {
 }
 
 impl Quantiles {
-    /// The spread of the figures of all replicates; `None` if there are none.
+    /// Returns the spread of the figures of all replicates; `None` if there are none.
     pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (low, high) = nine_of_ten(&values)?;
@@ -142,7 +142,7 @@ impl Gathered {
 }
 
 impl Summary {
-    /// The summary of the figures of all runs, by their numbers.
+    /// Returns the summary of the figures of all runs, by their numbers.
     #[must_use]
     pub(crate) fn new(plan: &Plan, figures: &[Figures]) -> Self {
         let mut groups: BTreeMap<Group, Gathered> = BTreeMap::new();

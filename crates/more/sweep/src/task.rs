@@ -22,7 +22,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// The name of its kind, and its name or number within it.
+    /// Returns the name of its kind, and its name or number within it.
     #[must_use]
     pub fn words(&self) -> (&'static str, String) {
         match self {
@@ -33,7 +33,7 @@ impl Task {
         }
     }
 
-    /// Its number among those of its kind; `None` for a node.
+    /// Returns its number among those of its kind; `None` for a node.
     #[must_use]
     pub fn number(&self) -> Option<usize> {
         match self {
@@ -42,7 +42,7 @@ impl Task {
         }
     }
 
-    /// The name of its files.
+    /// Returns the name of its files.
     #[must_use]
     pub fn file(&self) -> String {
         match self {
@@ -52,7 +52,7 @@ impl Task {
         }
     }
 
-    /// The cores that it keeps busy; a node has all of them to itself.
+    /// Returns the cores that it keeps busy; a node has all of them to itself.
     #[must_use]
     pub fn cores(&self) -> usize {
         match self {
@@ -103,7 +103,7 @@ pub struct Missing {
     pub why: String,
 }
 
-/// The number of missing units.
+/// Returns the number of missing units.
 #[must_use]
 pub(crate) fn missing_units(missing: &[Missing]) -> u64 {
     missing.iter().map(|m| m.units.end - m.units.start).sum()

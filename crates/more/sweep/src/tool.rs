@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Version and build of this program. Two builds of one version may differ in the
+/// Returns the version and build of this program. Two builds of one version may differ in the
 /// model.
 #[must_use]
 pub(crate) fn identity() -> String {
@@ -24,7 +24,7 @@ pub(crate) fn identity() -> String {
         .clone()
 }
 
-/// The build id that the linker wrote. To read it is a hundred times as fast as to
+/// Returns the build id that the linker wrote. To read it is a hundred times as fast as to
 /// hash the program, which each task of a cluster would have to do.
 fn linkers_id(program: &[u8]) -> Option<Vec<u8>> {
     let file = object::File::parse(program).ok()?;
@@ -48,7 +48,7 @@ pub(crate) fn check(folder: &Path, began: &str) -> Result<(), Error> {
     )))
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 #[must_use]
 pub(crate) fn node() -> String {
     // Commands of Slurm take Slurm's own name of the node.

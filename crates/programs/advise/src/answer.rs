@@ -384,7 +384,7 @@ fn program_of(recording: &Recording, locks: usize, with_recorder: bool) -> Resul
     within(recording, locks, with_recorder, false)
 }
 
-/// A clause as a sentence.
+/// Returns a clause as a sentence.
 fn sentence(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

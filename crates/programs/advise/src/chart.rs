@@ -7,7 +7,7 @@ use crate::runs::Point;
 use crate::words::Summary;
 use locklab_document::{Line, LinePoint, Lines, Medium, Part, Section};
 
-/// The rates over the numbers of threads: today's lock, the best, the ideal one.
+/// Returns the rates over the numbers of threads: today's lock, the best, the ideal one.
 pub(crate) fn chart(summaries: &[&Summary<'_>], question: &Question) -> Section {
     let best = summaries
         .last()

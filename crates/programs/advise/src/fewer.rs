@@ -155,7 +155,7 @@ impl Fewer {
 }
 
 impl Predicted {
-    /// In a sentence, for the head of a report.
+    /// Returns a sentence on it, for the head of a report.
     pub(crate) fn words(&self) -> String {
         let [few, many] = self.threads;
         let growth = match &self.growth {

@@ -9,7 +9,7 @@ use crate::question::Question;
 use locklab_replay::Program;
 use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 
-/// By how much a band is wider at each end than what the variants of the model span, as
+/// The width by which a band is wider at each end than what the variants of the model span, as
 /// the logarithm of a factor: with it nine of ten predictions for programs that were
 /// measured afterwards held (`truth.tsv`, of two processors; a test counts them).
 pub(crate) const SPREAD: f64 = 0.45;
@@ -18,13 +18,13 @@ pub(crate) const SPREAD: f64 = 0.45;
 /// much a lock gains; otherwise only in which direction.
 const SIZES: f64 = 0.7;
 
-/// By how much the simulated rate may differ from the recorded one.
+/// The part by which the simulated rate may differ from the recorded one.
 pub(crate) const TOLERANCE: f64 = 0.15;
 
 /// Describes how the program's own rate was met.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    /// By real threads.
+    /// It was replayed by real threads.
     pub here: Here,
     /// Threads that computed at a time, as recorded.
     pub recorded: f64,
@@ -62,7 +62,7 @@ impl Gate {
         })
     }
 
-    /// The simulated rate by the recorded one.
+    /// Returns the simulated rate by the recorded one.
     #[must_use]
     pub(crate) fn ratio(&self) -> f64 {
         self.simulated.rate / self.recorded.max(1e-9)
@@ -86,12 +86,13 @@ impl Gate {
         self.distance() <= -SIZES.ln()
     }
 
-    /// By how much a band is wider than the model's own at each end, as a logarithm.
+    /// Returns by how much a band is wider than the model's own at each end, as a logarithm.
     pub(crate) fn spread(&self) -> f64 {
         SPREAD + self.distance()
     }
 
-    /// The part of the waits for other threads that nobody could end in the simulation.
+    /// Returns the part of the waits for other threads that nobody could end in the
+    /// simulation.
     pub(crate) fn forced(&self) -> f64 {
         self.simulated.forced as f64 / self.simulated.awaited.max(1) as f64
     }

@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 /// machine that recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Here {
-    /// At so many times its recorded rate.
+    /// It ran at so many times its recorded rate.
     Rate(f64),
     /// It was not, for this reason.
     Not(String),
 }
 
-/// A model with what futexes cost on this machine, and a transfer between two of its
+/// Returns a model with what futexes cost on this machine, and a transfer between two of its
 /// CPUs, as it was recorded or is now, as all are of a model of which nothing else is
 /// known.
 pub(crate) fn measured(
@@ -63,14 +63,14 @@ pub(crate) fn measured(
     Ok(machine)
 }
 
-/// Between which CPUs a line may be transferred.
+/// The distances over which a line may be transferred.
 const TRANSFERS: [FigureKey; 3] = [
     FigureKey::TransferClusterNs,
     FigureKey::TransferSocketNs,
     FigureKey::TransferRemoteNs,
 ];
 
-/// A model in which every transfer takes so long.
+/// Returns a model in which every transfer takes so long.
 fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
     let ns = ns.max(1.0);
     let mut keys = TRANSFERS;
@@ -84,7 +84,7 @@ fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
     Ok(machine)
 }
 
-/// The machine in each place where its CPUs were while it recorded. If the host of a
+/// Returns the machine in each place where its CPUs were while it recorded. If the host of a
 /// virtual machine moved them meanwhile, the recording is of both places, where locks
 /// differ, and neither is the mean of the two.
 pub(crate) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Error> {
@@ -112,10 +112,10 @@ pub(crate) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Er
 /// recording lacks what was waited for, and the gate has to say so.
 const PLAUSIBLE: f64 = 10.0;
 
-/// A model with what calls of the system and waking a thread took while the program was
-/// recorded, and what fetching a lock that another thread had, if the recording has enough of them: on a
-/// machine that is not idle, and in some virtual machines from minute to minute, that is
-/// several times what it is at another time.
+/// Returns a model with what calls of the system and waking a thread took while the
+/// program was recorded, and what fetching a lock that another thread had, if the
+/// recording has enough of them: on a machine that is not idle, and in some virtual
+/// machines from minute to minute, that is several times what it is at another time.
 pub(crate) fn as_recorded(
     mut machine: Machine,
     recorded: &Recorded,
@@ -175,14 +175,14 @@ pub(crate) fn as_recorded(
     Ok(machine)
 }
 
-/// For how long the program is replayed.
+/// The time for which the program is replayed.
 const TIME: Duration = Duration::from_secs(2);
 /// Sets how often that is tried, if the CPUs move meanwhile.
 const ATTEMPTS: usize = 3;
-/// For how long the CPUs are waited for, if they are elsewhere.
+/// The time for which the CPUs are waited for, if they are elsewhere.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The machine that runs this command, if the recording was made on it.
+/// Returns the machine that runs this command, if the recording was made on it.
 ///
 /// # Errors
 /// Why it cannot say anything of the recording.
@@ -237,7 +237,7 @@ pub(crate) fn replayed(
     Ok(Here::Not("the CPUs were moved during each attempt".into()))
 }
 
-/// The round trip now, if it is of another place than that of the recording.
+/// Returns the round trip now, if it is of another place than that of the recording.
 fn elsewhere(apart: Apart) -> Option<[f64; 2]> {
     let Apart::Stayed(then) = apart else {
         return None;

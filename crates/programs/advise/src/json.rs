@@ -32,7 +32,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
     })
 }
 
-/// The fields of the document; `confirm` is the command that confirms the advice.
+/// Returns the fields of the document; `confirm` is the command that confirms the advice.
 pub(crate) fn data(
     advice: Option<&Advice>,
     summaries: &[Summary<'_>],

@@ -60,7 +60,7 @@ pub(crate) fn paragraph(
     words.join(" ")
 }
 
-/// The lock to try, and what it gains.
+/// Returns the lock to try, and what it gains.
 fn a_try(
     advice: &Advice,
     number: usize,
@@ -140,7 +140,7 @@ pub(crate) fn wait_option(lock: &Candidate) -> &'static str {
     }
 }
 
-/// The command; none if the recording does not hold all of the program's.
+/// Returns the command; none if the recording does not hold all of the program's.
 pub(crate) fn confirm(lock: &Candidate, info: &Info) -> Option<String> {
     if info.command.len() >= LONGEST {
         return None;

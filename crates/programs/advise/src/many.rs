@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const SHOWN: usize = 20;
 const HOTTEST: usize = 5;
 
-/// What is known of one of the recordings.
+/// Holds what is known of one of the recordings.
 struct One {
     file: PathBuf,
     machine: String,
@@ -84,7 +84,7 @@ pub fn many<N: Names>(
     Ok(document(all, seed))
 }
 
-/// The use of all locks together.
+/// Returns the use of all locks together.
 fn together(all: &mut [One]) -> LockUse {
     let mut times = Times::default();
     let (mut windows, mut locks, mut sites) = (Vec::new(), Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn document(mut all: Vec<One>, seed: u64) -> Document {
     document
 }
 
-/// The one of these, or how many there are.
+/// Returns the only one of these, or how many there are.
 fn of_these(these: &BTreeSet<&str>, noun: &str) -> String {
     match these.iter().collect::<Vec<_>>()[..] {
         [one] => (*one).to_owned(),
@@ -151,7 +151,7 @@ fn of_these(these: &BTreeSet<&str>, noun: &str) -> String {
     }
 }
 
-/// What to do, where, and what no lock can exceed, in three sentences at most.
+/// Returns what to do, where, and what no lock can exceed, in three sentences at most.
 fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
     let share = |part: f64| percent(100.0 * part);
     let interval = bound.interval.map_or_else(String::new, |[low, high]| {
@@ -192,7 +192,7 @@ fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
     words.join(" ")
 }
 
-/// Each recording's part.
+/// Returns each recording's part.
 fn recordings(all: &[One]) -> Section {
     let lost: f64 = all.iter().map(One::lost_ns).sum();
     let shown = &all[..all.len().min(SHOWN)];

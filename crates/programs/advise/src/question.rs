@@ -76,7 +76,7 @@ const OF_SOCKETS: [&str; 2] = ["cna", "c-bo-mcs"];
 const OF_READERS: [&str; 2] = ["rw-queued", "bravo"];
 
 impl Candidate {
-    /// The lock of this name, whose waiters spin and then sleep; with `:spin` at
+    /// Returns the lock of this name, whose waiters spin and then sleep; with `:spin` at
     /// the end they only spin. Those of a library, such as `parking_lot`, wait as they do. `None` if none of that name can be simulated.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -92,7 +92,7 @@ impl Candidate {
         (can_be_simulated(lock) && waits).then_some(candidate)
     }
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(&self) -> String {
         match self.waiters {
@@ -112,7 +112,7 @@ impl Candidate {
     }
 }
 
-/// The locks that are tried where none is named.
+/// Returns the locks that are tried where none is named.
 #[must_use]
 pub(crate) fn candidates(machines: &[Machine], readers: bool) -> Vec<Candidate> {
     let sockets = machines.iter().any(|machine| machine.sockets() > 1);

@@ -19,7 +19,7 @@ use locklab_sim::Replayed;
 use locklab_trace::Info;
 use serde_json::{Map, json};
 
-/// A report of which the answer is that no other lock is worth trying.
+/// Returns a report of which the answer is that no other lock is worth trying.
 #[must_use]
 pub(crate) fn nothing(words: &str, bound: &Bound, info: &Info) -> Document {
     let mut document = Document {
@@ -49,7 +49,7 @@ pub(crate) fn nothing(words: &str, bound: &Bound, info: &Info) -> Document {
 /// Number of locks of the program that are shown.
 const HOTTEST: usize = 5;
 
-/// The report. `name` gives the name of a call site.
+/// Returns the report. `name` gives the name of a call site.
 #[must_use]
 pub(crate) fn document(
     advice: Option<&Advice>,

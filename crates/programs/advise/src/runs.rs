@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Acquisitions of one simulation, about.
 const ACQUISITIONS: f64 = 12_000.0;
-/// With more threads than CPUs, how often each CPU at least passes from one thread
-/// to the next: a lock in order of arrival collapses once a waiter has lost its CPU,
-/// and that may be after many of its turns.
+/// The number of times that each CPU at least passes, with more threads than CPUs, from
+/// one thread to the next: a lock in order of arrival collapses once a waiter has lost
+/// its CPU, and that may be after many of its turns.
 const SLICES: f64 = 50.0;
 /// The most simulated time of one, in nanoseconds of each thread's work.
 const MOST_WORK: f64 = 300e6;
@@ -83,7 +83,7 @@ const WHAT_IFS: [&str; 4] = [
 /// The program, and what it would be otherwise.
 struct Variants {
     as_is: Program,
-    /// By the numbers of [`WHAT_IFS`].
+    /// The changed programs, by the numbers of [`WHAT_IFS`].
     changed: [Program; 4],
     free: Program,
 }
@@ -224,7 +224,7 @@ fn tasks(places: usize, question: &Question) -> Vec<Task> {
     tasks
 }
 
-/// The work after which a simulation has seen enough.
+/// Returns the work after which a simulation has seen enough.
 fn work(program: &Program, machine: &Machine, running: usize) -> f64 {
     let recorded = &program.recorded;
     let each = recorded.work_ns / recorded.acquisitions.max(1) as f64;

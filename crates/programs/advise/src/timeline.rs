@@ -4,8 +4,8 @@
 use locklab_document::{Line, LinePoint, Lines, Medium, Part, Section};
 use locklab_replay::{Moment, Program};
 
-/// The chart, if the window is long enough for one. `called` is the lock's name; without
-/// one it is its address.
+/// Returns the chart, if the window is long enough for one. `called` is the lock's
+/// name; without one it is its address.
 pub(crate) fn timeline(program: &Program, called: Option<&str>) -> Option<Section> {
     let (lock, moments) = (program.locks.first()?, &program.timeline);
     if moments.is_empty() {

@@ -30,7 +30,7 @@ pub(crate) const CONFIDENCE: &str = "Of such predictions for programs that were 
 pub(crate) const CONFIDENCE_NOTHING: &str = "Where that was said of programs that were measured \
     afterwards, no lock gained, in 38 of 38 cases.";
 
-/// One sentence for each kind of question.
+/// Returns one sentence for each kind of question.
 pub(crate) fn sentences<'a>(
     points: impl Iterator<Item = &'a Point>,
     question: &Question,
@@ -46,7 +46,7 @@ pub(crate) fn sentences<'a>(
     sentences
 }
 
-/// The kind of question of so many threads, spread over a machine; none if they
+/// Returns the kind of question of so many threads, spread over a machine; none if they
 /// are more than its CPUs.
 fn kind(machine: &Machine, running: usize) -> Option<Kind> {
     match running {

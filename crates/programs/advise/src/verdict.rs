@@ -12,7 +12,7 @@ const COLLAPSE: f64 = 0.7;
 pub(crate) enum Class {
     /// Better in every machine of the band.
     Helps,
-    /// Within 3 % in all of them.
+    /// It is within 3 % in all of them.
     Flat,
     /// Worse in all of them.
     Worse,
@@ -23,7 +23,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The word for it in tables and JSON.
+    /// Returns the word for it in tables and JSON.
     #[must_use]
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Class {
 /// A rate by today's lock's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Verdict {
-    /// On the machine itself.
+    /// The ratio on the machine itself.
     pub ratio: f64,
     /// The least of the band.
     pub low: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// The band, wider by the logarithm of a factor at each end.
+    /// Returns the band, wider by the logarithm of a factor at each end.
     pub(crate) fn widened(&self, spread: f64) -> [f64; 2] {
         [self.low * (-spread).exp(), self.high * spread.exp()]
     }

@@ -63,13 +63,13 @@ impl<'a> Summary<'a> {
         })
     }
 
-    /// `xeon-8380-2s with 32 threads`.
+    /// Returns a text such as `xeon-8380-2s with 32 threads`.
     pub(crate) fn place(&self, question: &Question) -> String {
         let machine = &question.machines[self.point.machine];
         format!("{} with {} threads", machine.name, self.point.threads)
     }
 
-    /// The most that a lock can gain, in percent.
+    /// Returns the most that a lock can gain, in percent.
     pub(crate) fn most(&self) -> f64 {
         (100.0 * (self.bound.high - 1.0)).max(0.0)
     }
@@ -92,7 +92,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// A percentage as it is said.
+/// Returns a percentage as it is said.
 pub(crate) fn percent(of: f64) -> String {
     if of < 9.95 {
         format!("{of:.1} %")
@@ -101,7 +101,7 @@ pub(crate) fn percent(of: f64) -> String {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Lists words: `a`, `a and b`, `a, b and c`.
 fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -139,7 +139,7 @@ pub(crate) fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
     format!("No lock can gain more than {}{rest}.", list(&places))
 }
 
-/// The candidates in words: those that help somewhere and harm nowhere, those
+/// Returns the candidates in words: those that help somewhere and harm nowhere, those
 /// that change nothing, those that must not be taken.
 fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> String {
     let (mut help, mut flat, mut harm) = (Vec::new(), Vec::new(), Vec::new());
@@ -196,7 +196,7 @@ fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> Strin
     words.join(" ")
 }
 
-/// The best change that is no lock, if it is worth more than any lock.
+/// Returns the best change that is no lock, if it is worth more than any lock.
 pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
     let mut best: Option<(f64, String)> = None;
     for summary in summaries {
@@ -224,7 +224,7 @@ pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<
     best.map(|(_, words)| words)
 }
 
-/// The lock to confirm first: the best that helps somewhere, collapses nowhere, and
+/// Returns the lock to confirm first: the best that helps somewhere, collapses nowhere, and
 /// can take the place of a program's locks. Where the program has more threads than
 /// its machine has CPUs, its waiters sleep: there those that only spin collapse.
 pub(crate) fn to_confirm(

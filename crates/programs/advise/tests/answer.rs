@@ -54,7 +54,7 @@ fn hold(lock: u64, [asks, has, gives_up]: [u64; 3]) -> Records {
     ]
 }
 
-/// Two threads that take one lock in turn, and wait `handoff` for it each time.
+/// Returns two threads that take one lock in turn, and wait `handoff` for it each time.
 fn in_turn(inside: u64, handoff: u64) -> Vec<Records> {
     let mut threads = vec![vec![stack()]; 2];
     let mut free_at = 1000;
@@ -69,8 +69,8 @@ fn in_turn(inside: u64, handoff: u64) -> Vec<Records> {
     threads
 }
 
-/// A lock made of a mutex and a condition: each thread drops it, waits for another lock,
-/// and takes it again while it holds that.
+/// Returns a lock made of a mutex and a condition: each thread drops it, waits for
+/// another lock, and takes it again while it holds that.
 fn mutex_and_condition() -> Vec<Records> {
     let mut threads = vec![vec![stack()]; 2];
     let mut now = 1000;

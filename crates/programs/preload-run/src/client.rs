@@ -50,7 +50,7 @@ impl Client {
     }
 }
 
-/// The name and the CPU time of a process's `stat`.
+/// Returns the name and the CPU time of a process's `stat`.
 fn parse(stat: &str) -> Option<(&str, Duration)> {
     // A name may have any character, also brackets.
     let (from, to) = (stat.find('(')?, stat.rfind(')')?);

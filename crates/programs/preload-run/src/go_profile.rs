@@ -79,8 +79,8 @@ struct Function {
     file: i64,
 }
 
-/// What is waited for, by a part of the names of the functions of Go that wait or release;
-/// whether it is a lock.
+/// The things that are waited for, by a part of the names of the functions of Go that
+/// wait or release; whether it is a lock.
 const KINDS: [(&str, &str, bool); 9] = [
     ("sync.(*RWMutex)", "rwmutex", true),
     ("sync.(*Mutex)", "mutex", true),
@@ -101,7 +101,7 @@ pub struct GoProfile {
     of_releases: bool,
     /// The waits, by place and kind.
     used: LockUse,
-    /// Those for locks, in nanoseconds.
+    /// The waits for locks, in nanoseconds.
     locks_ns: f64,
 }
 
@@ -250,7 +250,7 @@ impl GoProfile {
     }
 }
 
-/// The first function outside Go's own locks, with its line.
+/// Returns the first function outside Go's own locks, with its line.
 fn place(frames: &[(&str, &str, i64)]) -> String {
     let of_go = |name: &str| {
         ["sync.", "internal/sync.", "runtime."]

@@ -57,7 +57,7 @@ impl Chosen {
     }
 }
 
-/// The locks that several readers can hold.
+/// Returns the locks that several readers can hold.
 pub(crate) fn all_with_readers() -> Vec<&'static str> {
     catalogue::ALL
         .iter()

@@ -80,7 +80,7 @@ fn look(process: u32, library: &OsStr, seen: &mut BTreeMap<PathBuf, String>) {
     seen.insert(program, why);
 }
 
-/// The CPU time of a process until now, in the system's ticks.
+/// Returns the CPU time of a process until now, in the system's ticks.
 fn cpu_ticks(folder: &Path) -> Option<u64> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
     // The name before may have any bytes.

@@ -28,12 +28,12 @@ impl Clock {
         }
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start.
     fn seconds(&self) -> f64 {
         (nanoseconds() - self.nanoseconds) as f64 / 1e9
     }
 
-    /// Nanoseconds per tick, measured since the start.
+    /// Returns the nanoseconds per tick, measured since the start.
     fn tick(&self) -> f64 {
         let ticks = counter().saturating_sub(self.counter).max(1);
         (nanoseconds() - self.nanoseconds) as f64 / ticks as f64
@@ -290,7 +290,7 @@ fn counts(site: &Site, tick: f64) -> Counts {
     sum
 }
 
-/// The call sites of a stack, the innermost first; those of files that
+/// Returns the call sites of a stack, the innermost first; those of files that
 /// are not known are left out.
 fn calls(report: &Report, stack: &Stack) -> Vec<Call> {
     if stack.known.load(Acquire) != 1 {

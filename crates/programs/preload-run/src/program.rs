@@ -101,7 +101,7 @@ impl Program {
     }
 }
 
-/// The shell command that runs a program with these variables.
+/// Returns the shell command that runs a program with these variables.
 pub(crate) fn line_of(variables: &[(&str, OsString)], command: &[OsString]) -> String {
     let mut line = String::from("env");
     for (name, value) in variables {
@@ -114,7 +114,7 @@ pub(crate) fn line_of(variables: &[(&str, OsString)], command: &[OsString]) -> S
 }
 
 impl Ready {
-    /// The shell command for the same run.
+    /// Returns the shell command for the same run.
     #[must_use]
     pub fn line(&self) -> String {
         line_of(&self.variables, &self.command)
@@ -175,13 +175,13 @@ impl Ready {
 }
 
 impl Ended {
-    /// The findings of the interposer as JSON.
+    /// Returns the findings of the interposer as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         self.summary.json(&self.chosen, self.profile, self.status)
     }
 
-    /// The profile, if there is one, as an HTML page.
+    /// Returns the profile, if there is one, as an HTML page.
     #[must_use]
     pub fn html(&self) -> Option<String> {
         self.profile.then(|| render::html(&self.document()))
@@ -191,7 +191,7 @@ impl Ended {
         self.summary.document(&self.chosen, &self.program)
     }
 
-    /// The findings of the interposer as text: a table if the run was profiled,
+    /// Returns the findings of the interposer as text: a table if the run was profiled,
     /// and notes unless `quiet`.
     #[must_use]
     pub fn text(&self, quiet: bool) -> String {
@@ -221,7 +221,7 @@ pub(crate) fn ended_by_a_filter(status: ExitStatus) -> Option<String> {
     })
 }
 
-/// The exit status as a shell gives it.
+/// Returns the exit status as a shell gives it.
 pub fn exit_number(status: ExitStatus) -> u8 {
     status
         .code()
@@ -230,8 +230,8 @@ pub fn exit_number(status: ExitStatus) -> u8 {
         .unwrap_or(1)
 }
 
-/// Locklab's library goes first: calls that another interposer forwards should
-/// reach it.
+/// Returns the list of libraries to preload. Locklab's goes first: calls that another
+/// interposer forwards should reach it.
 pub(crate) fn preload(library: &Path, others: Option<OsString>) -> OsString {
     let mut list = OsString::from(library);
     if let Some(others) = others.filter(|others| !others.is_empty()) {

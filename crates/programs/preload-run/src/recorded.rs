@@ -62,7 +62,7 @@ impl Recorded {
         Self { told, ..self }
     }
 
-    /// The report as text.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         render::text(&self.document(), Colour::Plain)
@@ -135,7 +135,7 @@ impl Recorded {
         }
     }
 
-    /// The lock that was waited for the longest, with its part of all waiting.
+    /// Returns the lock that was waited for the longest, with its part of all waiting.
     fn hottest_lock(&self) -> Option<String> {
         let survey = self.recording.survey();
         let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
@@ -323,7 +323,7 @@ impl Recorded {
         document
     }
 
-    /// The findings as JSON.
+    /// Returns the findings as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let recording = &self.recording;

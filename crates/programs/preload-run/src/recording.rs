@@ -31,7 +31,7 @@ use std::ptr::NonNull;
 pub struct Recording {
     /// The file for the recording.
     pub file: PathBuf,
-    /// For how long it records, if not until the program ends.
+    /// The time for which it records, if not until the program ends.
     pub seconds: Option<f64>,
     /// The most room that it takes, in units of 2^20 bytes.
     pub megabytes: u32,
@@ -113,7 +113,7 @@ pub(crate) fn check_file(path: &Path) -> Result<(), Error> {
 }
 
 impl ReadyToRecord {
-    /// The shell command for the same run, once the file is there.
+    /// Returns the shell command for the same run, once the file is there.
     #[must_use]
     pub fn line(&self) -> String {
         line_of(&self.variables, &self.recording.command)
@@ -218,15 +218,15 @@ impl ReadyToRecord {
     }
 }
 
-/// The command as a shell reads it.
+/// Returns the command as a shell reads it.
 fn line(words: &[Cow<'_, str>]) -> String {
     let quoted = shlex::try_join(words.iter().map(AsRef::as_ref));
     // A word with a zero byte is none that a program was ever given.
     quoted.unwrap_or_else(|_| words.join(" "))
 }
 
-/// The processes that still have the file mapped, by number and name: parts of the program
-/// that live on.
+/// Returns the processes that still have the file mapped, by number and name: parts of
+/// the program that live on.
 fn still_run(file: &Path) -> Vec<String> {
     let Ok(file) = file.canonicalize() else {
         return Vec::new();
@@ -297,7 +297,7 @@ fn make(recording: &Recording, command: &str) -> Result<(File, &'static Header),
     Ok((file, unsafe { header.as_ref() }))
 }
 
-/// Nanoseconds in a tick of the processor's counter, measured for 10 ms.
+/// Returns the nanoseconds in a tick of the processor's counter, measured for 10 ms.
 fn nanoseconds_per_tick() -> f64 {
     let (from, began) = (counter(), nanoseconds());
     let mut now = began;

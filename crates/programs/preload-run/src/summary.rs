@@ -26,7 +26,7 @@ pub(crate) const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
 ];
 
 impl Summary {
-    /// A convoy, if there was one: the lock was handed to sleeping threads, and
+    /// Returns a convoy, if there was one: the lock was handed to sleeping threads, and
     /// was idle until they ran, for a tenth of the run or more.
     fn convoy(&self, chosen: &Chosen) -> Option<String> {
         if self.handoffs < 100 || self.idle < 0.1 * self.seconds {
@@ -52,7 +52,7 @@ impl Summary {
         ))
     }
 
-    /// A note that a program uses locks other than those that were replaced,
+    /// Returns a note that a program uses locks other than those that were replaced,
     /// where that is known of its runtime.
     fn not_replaced(&self, chosen: &Chosen, program: &str) -> Option<String> {
         let own = LOCKS_OF_RUNTIMES
@@ -69,7 +69,7 @@ impl Summary {
         Some(format!("{contended}; {own}, which --lock does not replace"))
     }
 
-    /// The notes for the user below the table.
+    /// Returns the notes for the user below the table.
     pub(crate) fn notes(&self, chosen: &Chosen, program: &str) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(self.convoy(chosen));
@@ -133,7 +133,7 @@ impl Summary {
         }
     }
 
-    /// The profile as a report: text, HTML.
+    /// Returns the profile as a report: text, HTML.
     pub(crate) fn document(&self, chosen: &Chosen, program: &str) -> Document {
         let fact = |name: &str, text: String| (name.to_owned(), text);
         let mut document = Document {
@@ -172,7 +172,7 @@ impl Summary {
         document
     }
 
-    /// Each place as a row of the table of locks, in the order of the places.
+    /// Returns each place as a row of the table of locks, in the order of the places.
     fn used(&self) -> Vec<Used> {
         let used = self.places.iter().map(|place| Used {
             name: place.name.clone(),
@@ -190,12 +190,12 @@ impl Summary {
         used.collect()
     }
 
-    /// The share of these nanoseconds in the run time of the program.
+    /// Returns the share of these nanoseconds in the run time of the program.
     fn share(&self, nanoseconds: f64) -> f64 {
         nanoseconds / (self.seconds * 1e9).max(1.0)
     }
 
-    /// The lines on functions that waited, functions that held, and the busiest
+    /// Returns the lines on functions that waited, functions that held, and the busiest
     /// of several mutexes.
     fn items(&self, place: &Place) -> Vec<String> {
         let mut items = vec![format!(

@@ -25,7 +25,7 @@ struct Module {
     loader: Loader,
     /// The symbols that a distribution keeps in a file of their own, found by the build.
     debug: Option<Loader>,
-    /// For each segment: its offset in the file, its bytes there, and
+    /// Holds for each segment its offset in the file, its bytes there, and
     /// the address it was linked for.
     segments: Vec<(u64, u64, u64)>,
     /// Static data: where it was linked for, its bytes, and its name, in order of the
@@ -40,7 +40,7 @@ struct Caller {
 }
 
 impl Symbols {
-    /// The name of a stack of calls, the innermost first.
+    /// Returns the name of a stack of calls, the innermost first.
     #[must_use]
     pub fn place(&mut self, calls: &[Call]) -> String {
         let mut outermost = None;
@@ -94,8 +94,9 @@ impl Names for Symbols {
 }
 
 impl Symbols {
-    /// The functions that a call is in, innermost first: several where calls are inlined.
-    /// Each with its file and line, if the program says them; none if it says no name.
+    /// Returns the functions that a call is in, innermost first: several where calls
+    /// are inlined. Each with its file and line, if the program says them; none if it
+    /// says no name.
     pub fn functions(&mut self, (path, offset): &Call) -> Vec<(String, Option<String>)> {
         let module = self.module(path).as_ref();
         let callers = module.map_or_else(Vec::new, |module| module.callers(*offset));
@@ -134,7 +135,7 @@ impl Module {
         })
     }
 
-    /// The address that the byte at an offset of the file was linked for.
+    /// Returns the address that the byte at an offset of the file was linked for.
     fn linked(&self, offset: u64) -> Option<u64> {
         let (from, _, address) = self
             .segments
@@ -143,14 +144,14 @@ impl Module {
         Some(offset - from + address)
     }
 
-    /// The name of the static data at an address as linked.
+    /// Returns the name of the static data at an address as linked.
     fn data(&self, address: u64) -> Option<&str> {
         let after = self.data.partition_point(|(from, ..)| *from <= address);
         let (from, bytes, name) = self.data.get(after.checked_sub(1)?)?;
         (address - from < *bytes).then_some(name)
     }
 
-    /// The functions that call there, innermost first: several where calls are
+    /// Returns the functions that call there, innermost first: several where calls are
     /// inlined.
     fn callers(&self, offset: u64) -> Vec<Caller> {
         self.find(offset).unwrap_or_default()
@@ -195,7 +196,8 @@ impl Module {
     }
 }
 
-/// The file that has the symbols which were stripped from another, where it is installed.
+/// Returns the file that has the symbols which were stripped from another, where it is
+/// installed.
 fn debug_file(bytes: &[u8]) -> Option<PathBuf> {
     let file = object::File::parse(bytes).ok()?;
     let id = file.build_id().ok()??;
@@ -205,7 +207,7 @@ fn debug_file(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.is_file())
 }
 
-/// The symbols of static data of a file.
+/// Returns the symbols of static data of a file.
 fn data(bytes: &[u8]) -> Option<Vec<(u64, u64, String)>> {
     let file = object::File::parse(bytes).ok()?;
     let of_data = |symbol: &object::Symbol<'_, '_>| {
@@ -228,7 +230,7 @@ fn data(bytes: &[u8]) -> Option<Vec<(u64, u64, String)>> {
     Some(data)
 }
 
-/// A name as written in the source. The name of a C function is that already,
+/// Returns a name as written in the source. The name of a C function is that already,
 /// and some would be demangled as C++ types: `f` as `float`.
 fn demangle(name: &str) -> String {
     if name.starts_with("_Z") || name.starts_with("_R") || name.starts_with("__Z") {
@@ -264,7 +266,7 @@ pub fn is_wrapper(function: &str) -> bool {
     }
 }
 
-/// The words of a name in camel or snake case, in lower case.
+/// Returns the words of a name in camel or snake case, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut before = ' ';
@@ -282,7 +284,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A function's name without its arguments, and no longer than a line.
+/// Returns a function's name without its arguments, and no longer than a line.
 fn short(function: &str) -> String {
     let name = function.split('(').next().unwrap_or(function);
     name.chars().take(60).collect()

@@ -14,7 +14,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// The name that the interposer and the command line use.
+    /// Returns the name that the interposer and the command line use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

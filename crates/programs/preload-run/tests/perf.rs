@@ -21,7 +21,7 @@ fn json(text: &str) -> Value {
     made(text.as_bytes()).unwrap().json()
 }
 
-/// The locks with what is known of each, by address.
+/// Returns the locks with what is known of each, by address.
 fn locks(json: &Value) -> Vec<(String, u64, u64, f64, f64)> {
     let mut locks: Vec<_> = json["locks"]
         .as_array()
@@ -253,7 +253,7 @@ fn bad_input_is_said_in_a_sentence() {
     );
 }
 
-/// As the kernel writes it, with the options that name and number the calls.
+/// A text as the kernel writes it, with the options that name and number the calls.
 const TRACEFS: &str = "# tracer: nop
 #
 # entries-in-buffer/entries-written: 5/5   #P:2

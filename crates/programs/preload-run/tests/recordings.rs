@@ -58,7 +58,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
     }
 }
 
-/// The exit status, the text, and the findings.
+/// Returns the exit status, the text, and the findings.
 fn record(recording: Recording) -> (u8, String, Value) {
     let (status, recorded) = recording.ready().unwrap().run(true).unwrap();
     (status, recorded.text(), recorded.json())

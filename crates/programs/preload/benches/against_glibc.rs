@@ -96,7 +96,7 @@ fn main() {
     }
 }
 
-/// The figures of runs on glibc and under the interposer, in alternating order.
+/// Returns the figures of runs on glibc and under the interposer, in alternating order.
 fn runs(program: &Path, arguments: &[&str], lock: &str, wait: &str) -> Vec<[Vec<f64>; 2]> {
     let pair = |pair: usize| {
         let glibc = || figures(Command::new(program).args(arguments));
@@ -112,7 +112,7 @@ fn runs(program: &Path, arguments: &[&str], lock: &str, wait: &str) -> Vec<[Vec<
     (0..PAIRS).map(pair).collect()
 }
 
-/// The lowest, the median and the highest of a figure of pairs of runs.
+/// Returns the lowest, the median and the highest of a figure of pairs of runs.
 fn spread(pairs: &[[Vec<f64>; 2]], of: impl Fn(&[Vec<f64>; 2]) -> f64) -> [f64; 3] {
     let mut values: Vec<f64> = pairs.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
@@ -134,7 +134,7 @@ fn measure(program: &Path, arguments: &[&str], lock: &str, wait: &str, bound: f6
     println!("  {glibc:.0} / {ours:.0} %");
 }
 
-/// A hot loop of so many threads, with the rate, the share of the thread that got least
+/// Runs a hot loop of so many threads, with the rate, the share of the thread that got least
 /// and the CPU time.
 fn crowd(program: &Path, threads: &str, lock: &str) {
     // Batches in which another program had a CPU do not count where each thread has one

@@ -26,6 +26,8 @@ pub(crate) fn result(errno: Errno) -> c_int {
     }
 }
 
+/// Initialises a mutex, for `mtx_init`.
+///
 /// # Safety
 /// The conditions of C11 for `mtx_*` and `cnd_*`; the same holds below.
 pub(crate) unsafe fn mutex_init(mutex: *mut pthread_mutex_t, kind: c_int, caller: usize) -> c_int {
@@ -45,6 +47,8 @@ pub(crate) unsafe fn mutex_init(mutex: *mut pthread_mutex_t, kind: c_int, caller
     result
 }
 
+/// Initialises a condition variable, for `cnd_init`.
+///
 /// # Safety
 /// As above.
 pub(crate) unsafe fn cond_init(cond: *mut pthread_cond_t) -> c_int {
@@ -52,6 +56,8 @@ pub(crate) unsafe fn cond_init(cond: *mut pthread_cond_t) -> c_int {
     result(unsafe { cond::init(cond, core::ptr::null()) })
 }
 
+/// Wakes a waiter, for `cnd_signal`.
+///
 /// # Safety
 /// As above.
 pub(crate) unsafe fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
@@ -59,6 +65,8 @@ pub(crate) unsafe fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
     result(unsafe { cond::signal(cond) })
 }
 
+/// Wakes all waiters, for `cnd_broadcast`.
+///
 /// # Safety
 /// As above.
 pub(crate) unsafe fn cond_broadcast(cond: *mut pthread_cond_t) -> c_int {
@@ -66,6 +74,8 @@ pub(crate) unsafe fn cond_broadcast(cond: *mut pthread_cond_t) -> c_int {
     result(unsafe { cond::broadcast(cond) })
 }
 
+/// Waits for a signal, for `cnd_wait`.
+///
 /// # Safety
 /// As above.
 pub(crate) unsafe fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
@@ -73,6 +83,8 @@ pub(crate) unsafe fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mu
     result(unsafe { cond::wait(cond, mutex) })
 }
 
+/// Waits for a signal until a time, for `cnd_timedwait`.
+///
 /// # Safety
 /// As above.
 pub(crate) unsafe fn cond_timed_wait(

@@ -95,7 +95,7 @@ pub(crate) static PARKS: AtomicBool = AtomicBool::new(false);
 /// Says whether running threads may pass waiters.
 pub(crate) static BARGES: AtomicBool = AtomicBool::new(false);
 
-/// The chosen lock. Only after `choice::make`, and not if [`is_glibc`].
+/// Returns the chosen lock. Only after `choice::make`, and not if [`is_glibc`].
 #[inline(always)]
 pub(crate) fn ops() -> &'static Ops {
     // SAFETY: set by `choice::make` to a constant, before anything else is reached.
@@ -108,17 +108,17 @@ pub(crate) fn is_glibc() -> bool {
     OPS.load(Ordering::Relaxed).is_null()
 }
 
-/// The description of the lock of mutexes, unless they are glibc's.
+/// Returns the description of the lock of mutexes, unless they are glibc's.
 fn info() -> Option<&'static Info> {
     (!is_glibc()).then(|| &ops().info)
 }
 
-/// The most threads that may use a mutex's lock at a time.
+/// Returns the most threads that may use a mutex's lock at a time.
 pub(crate) fn max_cpus() -> usize {
     info().map_or(MAX_CPUS, |info| info.max_cpus)
 }
 
-/// The name of the lock.
+/// Returns the name of the lock.
 pub(crate) fn name() -> &'static str {
     info().map_or("pthread", |info| info.name)
 }

@@ -75,6 +75,8 @@ unsafe fn is_glibc(cond: *mut pthread_cond_t) -> bool {
     word.load(Ordering::Relaxed) & SHARED_BIT.load(Ordering::Relaxed) != 0
 }
 
+/// Returns the condition variable of ours that lies in the place of glibc's.
+///
 /// # Safety
 /// `cond` is a condition variable of ours for as long as the reference is used.
 unsafe fn of<'a>(cond: *mut pthread_cond_t) -> &'a Cond {
@@ -132,6 +134,8 @@ unsafe extern "C-unwind" fn cancelled(frame: *mut c_void) {
     unsafe { short::lock(frame.mutex, 0, locking::lock) };
 }
 
+/// Waits for a signal, until a time if there is one.
+///
 /// # Safety
 /// The conditions of POSIX for `pthread_cond_*`; they also apply to the
 /// functions below.

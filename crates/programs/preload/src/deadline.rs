@@ -11,7 +11,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// The remaining nanoseconds, or `None` if it has passed.
+    /// Returns the remaining nanoseconds, or `None` if it has passed.
     pub(crate) fn left(&self) -> Option<u64> {
         let now = futex::now(self.clock);
         let seconds = self.until.tv_sec.saturating_sub(now.tv_sec);

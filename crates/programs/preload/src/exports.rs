@@ -14,7 +14,7 @@ use libc::{
     pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec,
 };
 
-/// `locking::lock`, whether or not the choice has been made.
+/// Does what `locking::lock`, whether or not the choice has been made.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn lock_slowly(mutex: &Mutex, caller: usize) -> Errno {
@@ -28,7 +28,7 @@ unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t, caller: usize) -> E
     unsafe { short::lock(mutex, caller, lock_slowly) }
 }
 
-/// `locking::try_lock`, whether or not the choice has been made.
+/// Does what `locking::try_lock`, whether or not the choice has been made.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn try_lock_slowly(mutex: &Mutex, caller: usize) -> Errno {
@@ -42,7 +42,7 @@ unsafe extern "C" fn mutex_trylock(mutex: *mut pthread_mutex_t, caller: usize) -
     unsafe { short::try_lock(mutex, caller, try_lock_slowly) }
 }
 
-/// `locking::unlock`, whether or not the choice has been made.
+/// Does what `locking::unlock`, whether or not the choice has been made.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn unlock_slowly(mutex: &Mutex, caller: usize) -> Errno {

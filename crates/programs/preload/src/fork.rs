@@ -32,7 +32,7 @@ pub(crate) fn start() {
     }
 }
 
-/// The internal locks, in the order in which they nest.
+/// Returns the internal locks, in the order in which they nest.
 fn guards() -> [&'static Guarded; 7] {
     [
         chosen::guard(),

@@ -12,7 +12,7 @@ use core::sync::atomic::AtomicU32;
 use locklab_locks::Platform;
 use locklab_pthread_protocols::front::Front;
 
-/// The word that is held, and what is known of the head of the queue behind.
+/// Returns the word that is held, and what is known of the head of the queue behind.
 #[inline(always)]
 pub(crate) fn front<P: Platform>(mutex: &Mutex) -> Front<'_, P> {
     const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };

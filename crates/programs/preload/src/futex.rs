@@ -19,7 +19,7 @@ pub(crate) fn find_membarrier() {
     MEMBARRIER.store(allowed, Ordering::Relaxed);
 }
 
-/// A full fence on every CPU that runs this process.
+/// Returns a full fence on every CPU that runs this process.
 pub(crate) fn membarrier() -> bool {
     const PRIVATE_EXPEDITED: c_int = 1 << 3;
     if !MEMBARRIER.load(Ordering::Relaxed) {

@@ -12,7 +12,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 static REPAIR: Guarded = Guarded::new();
 
-/// The number of forks between this process and the program's first.
+/// Returns the number of forks between this process and the program's first.
 #[inline(always)]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
@@ -45,7 +45,7 @@ pub(crate) fn renew<T: Copy, A: Atomic<T>>(
     published_or(word, &REPAIR, is_of_now, repair);
 }
 
-/// One more fork.
+/// Notes one more fork.
 pub(crate) fn advance() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }

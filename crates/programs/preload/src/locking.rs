@@ -6,7 +6,7 @@ use crate::{chosen, generation, real, report, site};
 use core::sync::atomic::Ordering;
 use libc::{EAGAIN, EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, clockid_t, timespec};
 
-/// The type of a mutex, which is then ready for use.
+/// Returns the type of a mutex, which is then ready for use.
 #[inline]
 fn prepare(mutex: &Mutex) -> Type {
     if chosen::is_glibc() {
@@ -21,7 +21,7 @@ fn prepare(mutex: &Mutex) -> Type {
     kind
 }
 
-/// `Some(result)` if the owner locks again.
+/// Returns `Some(result)` if the owner locks again.
 #[inline]
 fn relock(mutex: &Mutex, kind: Type, errno: Errno) -> Option<Errno> {
     // Only the owner finds itself here, so no other thread writes meanwhile.
@@ -49,6 +49,8 @@ fn own(mutex: &Mutex, kind: Type) -> Errno {
     0
 }
 
+/// Locks a mutex.
+///
 /// # Safety
 /// `mutex` is a mutex in the sense of POSIX; the same holds below.
 #[cold]
@@ -87,6 +89,8 @@ fn counts_glibc(mutex: &Mutex) -> bool {
     report::profiling() && chosen::is_glibc() && mutex.is_counted_of_glibc()
 }
 
+/// Locks a mutex that is glibc's, and counts that.
+///
 /// # Safety
 /// The same conditions as for `lock`.
 unsafe fn lock_glibc(mutex: &Mutex, caller: usize) -> Errno {
@@ -103,6 +107,8 @@ unsafe fn lock_glibc(mutex: &Mutex, caller: usize) -> Errno {
     result
 }
 
+/// Locks a mutex if it is free.
+///
 /// # Safety
 /// The same conditions as for `lock`.
 #[cold]
@@ -208,6 +214,8 @@ pub(crate) fn is_clock(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
 }
 
+/// Unlocks a mutex.
+///
 /// # Safety
 /// The same conditions as for `lock`.
 #[cold]
@@ -243,6 +251,8 @@ pub(crate) unsafe extern "C" fn unlock(mutex: &Mutex, caller: usize) -> Errno {
     result
 }
 
+/// Initialises a mutex.
+///
 /// # Safety
 /// `mutex` points to memory for a mutex, and `attributes` is null or valid.
 pub(crate) unsafe fn init(
@@ -276,6 +286,8 @@ pub(crate) unsafe fn init(
     result
 }
 
+/// Destroys a mutex.
+///
 /// # Safety
 /// `mutex` is a mutex in the sense of POSIX.
 pub(crate) unsafe fn destroy(mutex: &Mutex) -> Errno {

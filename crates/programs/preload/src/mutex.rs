@@ -52,6 +52,8 @@ const _: () = assert!(core::mem::offset_of!(Mutex, state) == 16);
 const _: () = assert!(cfg!(target_endian = "little"));
 
 impl Mutex {
+    /// Returns the mutex of ours that lies in the place of glibc's.
+    ///
     /// # Safety
     /// `mutex` is a mutex in the sense of POSIX, for as long as the reference
     /// is used.
@@ -70,7 +72,7 @@ impl Mutex {
         self.state.load(Ordering::Relaxed) as u32
     }
 
-    /// The generation in a value of `state`.
+    /// Returns the generation in a value of `state`.
     #[inline]
     pub(crate) fn generation_of(state: usize) -> u32 {
         (state >> 32) as u32
@@ -109,7 +111,7 @@ impl Mutex {
         );
     }
 
-    /// `state` as it is, but of this generation.
+    /// Returns `state` as it is, but of this generation.
     pub(crate) fn with_generation(&self, generation: u32) -> usize {
         (generation as usize) << 32 | self.kind() as usize
     }
@@ -119,7 +121,7 @@ impl Mutex {
     }
 }
 
-/// The calling thread, as `pthread_self` names it: a number different from any
+/// Returns the calling thread, as `pthread_self` names it: a number different from any
 /// other live thread's, not 0, and the same in the child of a fork.
 #[inline(always)]
 pub(crate) fn this_thread() -> usize {

@@ -85,6 +85,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         unsafe { &*mutex.word.as_ptr().cast() }
     }
 
+    /// Locks a mutex of the interposer.
+    ///
     /// # Safety
     /// `mutex` is one of the interposer's.
     #[inline(always)]
@@ -140,6 +142,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         unsafe { Self::release(&side.lock, slot) };
     }
 
+    /// Locks a mutex if it is free.
+    ///
     /// # Safety
     /// The same conditions as for `lock`.
     pub(crate) unsafe fn lock_if_free(mutex: &Mutex) -> bool {
@@ -191,6 +195,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         );
     }
 
+    /// Tries to lock a mutex of the interposer.
+    ///
     /// # Safety
     /// The same conditions as for `lock`.
     #[inline(always)]
@@ -231,6 +237,8 @@ impl<P: Platform, L: RawLock<P>, const BARGING: bool> Plain<P, L, BARGING> {
         acquired
     }
 
+    /// Unlocks a mutex of the interposer.
+    ///
     /// # Safety
     /// `mutex` is one of the interposer's and held; by a thread other than the
     /// caller only if the program does what POSIX leaves undefined, which all

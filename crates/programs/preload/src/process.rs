@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 pub(crate) use locklab_profile::message::die;
 
-/// A variable of the environment, read without allocation.
+/// Returns a variable of the environment, read without allocation.
 pub(crate) fn variable(name: &CStr) -> Option<&'static str> {
     // SAFETY: a C string; the value stays, since the program has not had the
     // time to change its environment.

@@ -44,7 +44,7 @@ impl Reads {
         unsafe { place.load(RELAXED).as_ref() }
     }
 
-    /// The place of the rwlock at this address, if the thread reads it.
+    /// Returns the place of the rwlock at this address, if the thread reads it.
     #[inline]
     pub(crate) fn find(list: &AtomicPtr<Self>, rwlock: usize) -> Option<Place> {
         let mut part = Self::part(list)?;

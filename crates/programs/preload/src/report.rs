@@ -116,7 +116,7 @@ fn begin(folder: &str) -> Option<*mut Report> {
     None
 }
 
-/// Ten digits.
+/// Returns a number as ten digits.
 fn decimal(mut number: u32) -> [u8; 10] {
     let mut digits = [b'0'; 10];
     for digit in digits.iter_mut().rev() {
@@ -202,7 +202,7 @@ pub(crate) fn passed(passes: u32) {
     }
 }
 
-/// The number of the site of a mutex that is initialised or first acquired by
+/// Returns the number of the site of a mutex that is initialised or first acquired by
 /// the call that returns to `caller`; 0 if there is no room for it, or the
 /// caller is not known.
 pub(crate) fn site(mutex: &Mutex, caller: usize) -> u32 {
@@ -226,7 +226,7 @@ pub(crate) fn site(mutex: &Mutex, caller: usize) -> u32 {
     number as u32
 }
 
-/// The number of the stack outside the call that returns to `caller`, 0 if
+/// Returns the number of the stack outside the call that returns to `caller`, 0 if
 /// there is no room for it.
 fn stack(report: &'static Report, caller: usize) -> u32 {
     let frames = stack::walk(caller);
@@ -293,7 +293,7 @@ fn module(report: &'static Report, address: u64) {
     });
 }
 
-/// The guard, which the child of a fork resets.
+/// Returns the guard, which the child of a fork resets.
 pub(crate) fn guard() -> &'static Guarded {
     &MODULES
 }
@@ -356,7 +356,7 @@ pub(crate) struct Released {
     held: u64,
 }
 
-/// Called when the lock is about to be released.
+/// Is called when the lock is about to be released.
 pub(crate) fn releasing(mutex: &Mutex) -> Option<Released> {
     releasing_since(mutex, since(mutex).swap(0, RELAXED))
 }
@@ -386,8 +386,8 @@ pub(crate) fn releasing_reader(mutex: &Mutex) -> Option<Released> {
 }
 
 impl Released {
-    /// Of a lock that was `held` for so long while others waited; with the wait
-    /// of this thread.
+    /// Describes the release of a lock that was `held` for so long while others waited,
+    /// with the wait of this thread.
     fn of(site: u32, held: u64) -> Option<Self> {
         let thread = thread::header();
         let mut waited = 0;
@@ -446,7 +446,7 @@ fn counts(site: &Site) -> &Counts {
     &site.counts[thread::number() % STRIPES]
 }
 
-/// The time when the holder acquired it, in ticks.
+/// Returns the time when the holder acquired it, in ticks.
 fn since(mutex: &Mutex) -> &AtomicU64 {
     if chosen::is_glibc() {
         // SAFETY: part of the words that glibc leaves alone, see

@@ -45,6 +45,8 @@ pub(crate) enum Mode {
 }
 
 impl Rwlock {
+    /// Returns the rwlock of ours that lies in the place of glibc's.
+    ///
     /// # Safety
     /// `rwlock` is one in the sense of POSIX, for as long as the reference is
     /// used.
@@ -80,7 +82,7 @@ impl Rwlock {
         self.head.slot.load(Ordering::Relaxed).addr() >> 32 != 0
     }
 
-    /// The chosen lock, if this rwlock is the interposer's; it is then as it was
+    /// Returns the chosen lock, if this rwlock is the interposer's; it is then as it was
     /// repaired after a fork.
     #[inline]
     pub(crate) fn ours(&self) -> Option<&'static SharedOps> {
@@ -131,7 +133,7 @@ impl Rwlock {
         self.head.owner.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// `Some(result)` if the thread holds it already, in a way that answers the
+    /// Returns `Some(result)` if the thread holds it already, in a way that answers the
     /// request: `refused` where it writes.
     #[inline]
     fn again(&self, mode: Mode, refused: Errno) -> Option<Errno> {
@@ -163,6 +165,8 @@ impl Rwlock {
         }
     }
 
+    /// Acquires the rwlock, to read or to write.
+    ///
     /// # Safety
     /// A rwlock of ours.
     #[inline]
@@ -208,6 +212,8 @@ impl Rwlock {
         }
     }
 
+    /// Acquires the rwlock, to read or to write, if that needs no waiting.
+    ///
     /// # Safety
     /// A rwlock of ours.
     #[inline]
@@ -261,6 +267,8 @@ impl Rwlock {
         self.own(mode)
     }
 
+    /// Releases the rwlock.
+    ///
     /// # Safety
     /// A rwlock of ours.
     #[inline]
@@ -291,7 +299,7 @@ impl Rwlock {
     }
 }
 
-/// In a process just forked: repairs the rwlocks that its thread reads, which
+/// Repairs, in a process just forked, the rwlocks that its thread reads, which
 /// are read in the child as well.
 pub(crate) fn forked() {
     if shared::ops().is_some() {
@@ -303,7 +311,7 @@ pub(crate) fn forked() {
     }
 }
 
-/// The list of the rwlocks that this thread reads.
+/// Returns the list of the rwlocks that this thread reads.
 #[inline]
 fn reads() -> &'static AtomicPtr<Reads> {
     &thread::header().reads

@@ -14,6 +14,8 @@ use libc::{clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 macro_rules! operations {
     ($($name:ident($($argument:ident: $type:ty),*) => $method:ident($($given:expr),*)
         or $glibc:ident;)*) => {$(
+        /// Does this operation on a rwlock of ours, or of glibc.
+        ///
         /// # Safety
         /// The conditions of POSIX for `pthread_rwlock_*`.
         pub(crate) unsafe extern "C" fn $name(
@@ -50,6 +52,8 @@ operations! {
     unlock() => release() or RWLOCK_UNLOCK;
 }
 
+/// Initialises a rwlock.
+///
 /// # Safety
 /// `rwlock` points to memory for one, and `attributes` is null or valid.
 pub(crate) unsafe extern "C" fn init(
@@ -69,6 +73,8 @@ pub(crate) unsafe extern "C" fn init(
     0
 }
 
+/// Destroys a rwlock.
+///
 /// # Safety
 /// The conditions of POSIX.
 pub(crate) unsafe extern "C" fn destroy(rwlock: *mut pthread_rwlock_t) -> Errno {

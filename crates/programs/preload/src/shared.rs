@@ -38,14 +38,14 @@ pub(crate) enum Held {
 
 static OPS: AtomicPtr<SharedOps> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The chosen lock, or `None` if every rwlock stays glibc's.
+/// Returns the chosen lock, or `None` if every rwlock stays glibc's.
 #[inline(always)]
 pub(crate) fn ops() -> Option<&'static SharedOps> {
     // SAFETY: null, or set by `set` to a constant.
     unsafe { OPS.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Called by `choice` only.
+/// Is called by `choice` only.
 pub(crate) fn set(ops: &'static SharedOps) {
     OPS.store(core::ptr::from_ref(ops).cast_mut(), Ordering::Relaxed);
 }

@@ -40,6 +40,8 @@ macro_rules! go_to {
 /// it; what does not go the short way goes `slowly`.
 macro_rules! operations {
     ($($operation:ident($mutex:ident) fronted $fronted:block)*) => {$(
+        /// Does this operation on a mutex by the shortest path.
+        ///
         /// # Safety
         /// `mutex` is a mutex in the sense of POSIX.
         #[inline(always)]

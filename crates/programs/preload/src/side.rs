@@ -29,7 +29,7 @@ struct Header {
     /// Says whether the head of the queue holds it, or is about to. Also reveals a mutex
     /// whose memory was freed while it was held.
     held: AtomicU32,
-    /// For the locks that `try_lock` must go round: see [`gate`].
+    /// Serves the locks that `try_lock` must go round: see [`gate`].
     gate: AtomicU32,
     gated: AtomicU32,
     /// The holder's slot. It is here and not in the mutex, whose
@@ -104,14 +104,14 @@ static RWLOCKS: Pool = Pool::EMPTY;
 impl<L: 'static, const RW: bool> Side<L, RW> {
     const POOL: &'static Pool = if RW { &RWLOCKS } else { &MUTEXES };
 
-    /// The lock of `mutex`, if it has one.
+    /// Returns the lock of `mutex`, if it has one.
     #[inline(always)]
     pub(crate) fn known(mutex: &Mutex) -> Option<&'static Self> {
         // SAFETY: only `make` writes pointers there, to what is never unmapped.
         unsafe { ptr::with_exposed_provenance::<Self>(published(&mutex.word)).as_ref() }
     }
 
-    /// The lock of `mutex`.
+    /// Returns the lock of `mutex`.
     #[inline(always)]
     pub(crate) fn of(mutex: &Mutex) -> &'static Self {
         match Self::known(mutex) {
@@ -221,7 +221,7 @@ impl<L: 'static, const RW: bool> Side<L, RW> {
         &self.header.held
     }
 
-    /// The gate that separates the head of the queue from a `try_lock`.
+    /// Returns the gate that separates the head of the queue from a `try_lock`.
     #[inline(always)]
     pub(crate) fn gate<P: Platform>(&self) -> Gate<'_, Process, P> {
         const { assert!(size_of::<P::U32>() == size_of::<AtomicU32>()) };

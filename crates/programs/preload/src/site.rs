@@ -5,7 +5,7 @@ use crate::chosen;
 use crate::mutex::Mutex;
 use core::sync::atomic::Ordering;
 
-/// The number of a mutex's site, 0 if it has none yet.
+/// Returns the number of a mutex's site, 0 if it has none yet.
 #[inline]
 pub(crate) fn number(mutex: &Mutex) -> u32 {
     if chosen::is_glibc() {

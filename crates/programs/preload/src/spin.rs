@@ -36,7 +36,7 @@ pub(crate) fn guard() -> &'static Guarded {
     &GUARD
 }
 
-/// The mutex of a number, if it is one.
+/// Returns the mutex of a number, if it is one.
 fn mutex(number: u32) -> Option<&'static Mutex> {
     let chunk = published(POOL.get(number as usize / CHUNK)?);
     if chunk.is_null() {
@@ -101,6 +101,8 @@ fn is_shared(spin: *mut c_int) -> bool {
             .any(|address| address.load(Ordering::Relaxed) == spin.addr())
 }
 
+/// Initialises a spinlock.
+///
 /// # Safety
 /// The conditions of POSIX for `pthread_spin_*`; they also apply to the
 /// functions below.

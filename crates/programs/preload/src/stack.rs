@@ -14,7 +14,7 @@ use locklab_profile::unwind::Walk;
 /// Return addresses, from the call outwards; 0 after the last.
 pub(crate) type Frames = [u64; FRAMES];
 
-/// The call stack outside the call that returns to `caller`.
+/// Returns the call stack outside the call that returns to `caller`.
 pub(crate) fn walk(caller: usize) -> Frames {
     let mut walk = Walk::new(caller);
     let walking = &thread::header().walking;

@@ -61,7 +61,7 @@ pub(crate) struct Header {
     pub(crate) for_rwlock: AtomicBool,
     /// The rwlocks that it reads, or null if it never read one.
     pub(crate) reads: AtomicPtr<Reads>,
-    /// With a profile: 1 while its stack is walked, and the state of sampling.
+    /// Is 1 while its stack is walked, where there is a profile; then the state of sampling.
     pub(crate) walking: AtomicU32,
     pub(crate) walks: AtomicU32,
     /// The site of the last mutex that it waited for, and for how long, in
@@ -179,7 +179,7 @@ unsafe extern "C" fn leave(record: *mut c_void) {
     });
 }
 
-/// The record of this thread, whose slots are for contexts `C`.
+/// Returns the record of this thread, whose slots are for contexts `C`.
 fn record<C: Default>() -> *mut Header {
     let record = current();
     if record.is_null() {
@@ -189,7 +189,7 @@ fn record<C: Default>() -> *mut Header {
     }
 }
 
-/// The record of this thread, for code that does not know the type of contexts.
+/// Returns the record of this thread, for code that does not know the type of contexts.
 pub(crate) fn header() -> &'static Header {
     let record = current();
     let record = if record.is_null() {
@@ -207,7 +207,7 @@ pub(crate) fn header() -> &'static Header {
     unsafe { &*record }
 }
 
-/// The number of this thread.
+/// Returns the number of this thread.
 #[inline]
 pub(crate) fn number() -> usize {
     header().number as usize
@@ -262,6 +262,8 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
     record
 }
 
+/// Makes each slot a free one.
+///
 /// # Safety
 /// The memory is fresh.
 unsafe fn init_slots<C: Default>(slots: *mut [Slot<C>; SLOTS]) {
@@ -350,9 +352,9 @@ pub(crate) fn guard() -> &'static Guarded {
     &GUARD
 }
 
-/// In a newly forked process: the records of the threads that stayed in the
-/// parent go to the pool. `each` gets their numbers. Slots in use stay in use:
-/// their contexts are as an acquisition left them that will never end.
+/// Moves the records of the threads that stayed in the parent to the pool, in a newly
+/// forked process. `each` gets their numbers. Slots in use stay in use: their contexts
+/// are as an acquisition left them that will never end.
 pub(crate) fn forget_others(each: fn(usize)) {
     let this = current();
     FREE.store(ptr::null_mut(), Ordering::Relaxed);

@@ -21,7 +21,7 @@ const STAY_AND_SLEEP: u64 = 20_000;
 /// A spinning waiter stays; but the clock may be set.
 const STAY: u64 = 100_000_000;
 
-/// The timed lock of the lock with this `info`, if its waiters can leave a
+/// Returns the timed lock of the lock with this `info`, if its waiters can leave a
 /// queue. (A timed lock without a queue polls, as for every other lock.)
 pub(crate) const fn of<P: Platform>(info: &Info) -> Option<TimedLockOf> {
     if info.timeout && info.bytes_per_waiter > 0 {

@@ -11,7 +11,7 @@ fn locks() -> impl Iterator<Item = &'static str> {
     catalogue::ALL.iter().map(|entry| entry.info.name)
 }
 
-/// Each lock in turn, four at a time: the programs mostly sleep.
+/// Tests each lock in turn, four at a time: the programs mostly sleep.
 fn with_each(locks: impl Iterator<Item = &'static str>, test: impl Fn(&str) + Sync) {
     let locks = std::sync::Mutex::new(locks.collect::<Vec<_>>());
     std::thread::scope(|scope| {

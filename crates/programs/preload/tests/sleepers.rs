@@ -13,7 +13,7 @@ const TURNS: u64 = 500;
 /// Locks that hand over in order; `futex` does not.
 const IN_ORDER: [&str; 4] = ["mcs", "clh", "ticket", "qspinlock"];
 
-/// On one CPU, so that whoever holds and whoever waits are not both running.
+/// Puts a command on one CPU, so that whoever holds and whoever waits are not both running.
 fn on_one_cpu(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     // SAFETY: between fork and exec only system calls are made.

@@ -10,7 +10,7 @@ pub fn use_nanoseconds() {
     NANOSECONDS.store(true, Ordering::Relaxed);
 }
 
-/// Now, in ticks.
+/// Returns the present time, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
     if NANOSECONDS.load(Ordering::Relaxed) {

@@ -138,12 +138,12 @@ pub struct Link {
 }
 
 impl Link {
-    /// The key of a site, a stack and a role.
+    /// Returns the key of a site, a stack and a role.
     pub fn key(site: u32, stack: u32, role: Role) -> u64 {
         1 << 63 | u64::from(site) << 32 | u64::from(stack) << 1 | u64::from(role == Role::Held)
     }
 
-    /// Site, stack and role of a key.
+    /// Returns site, stack and role of a key.
     pub fn ends(key: u64) -> (u32, u32, Role) {
         let role = if key & 1 == 1 {
             Role::Held
@@ -191,7 +191,7 @@ pub struct Counts {
 /// Size of the file in bytes.
 pub const BYTES: usize = size_of::<Report>();
 
-/// The place of `key` in a table, and whether it is new, in which case the
+/// Returns the place of `key` in a table, and whether it is new, in which case the
 /// caller fills it in. 0, which entries without room share, if the table is
 /// full.
 pub fn find<T>(table: &[T], key: u64, of: impl Fn(&T) -> &AtomicU64) -> (usize, bool) {

@@ -25,7 +25,7 @@ const STOP: c_int = 5;
 /// The most frames of the library before the program's.
 const OURS: u32 = 24;
 
-/// At most `N` return addresses, from a call outwards.
+/// Holds at most `N` return addresses, from a call outwards.
 pub struct Walk<const N: usize> {
     caller: usize,
     ours: u32,
@@ -34,7 +34,7 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// The call that returns to `caller`, which has not been walked from.
+    /// Returns the call that returns to `caller`, which has not been walked from.
     #[must_use]
     pub fn new(caller: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<const N: usize> Walk<N> {
         self
     }
 
-    /// The addresses, little-endian, then zeros: at least that of the call.
+    /// Returns the addresses, little-endian, then zeros: at least that of the call.
     #[must_use]
     pub fn into_frames(mut self) -> ([[u8; 8]; N], usize) {
         if self.depth == 0 {

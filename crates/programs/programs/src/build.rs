@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The time limit of a build.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// The command for one side: `{inline}` is `always` or `never`, `{out}` the
+/// Returns the command for one side: `{inline}` is `always` or `never`, `{out}` the
 /// folder for its programs.
 fn command(template: &str, inline: Inline, out: &Path) -> String {
     let out = out.display().to_string();
@@ -28,7 +28,7 @@ fn command(template: &str, inline: Inline, out: &Path) -> String {
         .replace("{out}", &out)
 }
 
-/// The flags that the header of the C library reads, after the user's own.
+/// Returns the flags that the header of the C library reads, after the user's own.
 fn flags(variable: &str, inline: Inline) -> OsString {
     let mut flags = std::env::var_os(variable).unwrap_or_default();
     if !flags.is_empty() {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The name of the hidden command.
 pub(crate) const COMMAND: &str = "workload-program";
 
-/// The path of the running executable.
+/// Returns the path of the running executable.
 pub(crate) fn program() -> Result<String, Fault> {
     let unrunnable =
         |e: &dyn std::fmt::Display| Fault::Unrunnable(format!("cannot find myself: {e}"));
@@ -144,7 +144,7 @@ pub fn fstat(processes: usize, time: Duration) -> Result<String, ProgramError> {
     Ok(format!("throughput {}\njain {jain}\n", sum / seconds))
 }
 
-/// The time-stamp counter, read after all earlier instructions.
+/// Returns the time-stamp counter, read after all earlier instructions.
 fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {

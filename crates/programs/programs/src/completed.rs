@@ -43,7 +43,7 @@ impl Completed {
         }
     }
 
-    /// The kernel's accounting for it, and the counts.
+    /// Returns the kernel's accounting for it, and the counts.
     #[must_use]
     pub fn figures(&self) -> Values {
         let mut figures = process_figures(&self.ended.usage);
@@ -52,7 +52,7 @@ impl Completed {
     }
 }
 
-/// The model's figures for what a program executed by itself.
+/// Returns the model's figures for what a program executed by itself.
 pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, Error> {
     let counted = Counted {
         report: icache::report("the program", log, ended)?,
@@ -68,7 +68,7 @@ pub(crate) fn modelled(log: &Path, ended: &Ended) -> Result<Values, Error> {
     Ok(values.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
-/// Figures of a process by the names that [`process_metrics`] gives them.
+/// Returns the figures of a process by the names that [`process_metrics`] gives them.
 fn process_figures(usage: &Usage) -> Values {
     [
         (ELAPSED, usage.elapsed),
@@ -84,7 +84,7 @@ fn process_figures(usage: &Usage) -> Values {
     .into()
 }
 
-/// The metrics of the kernel's accounting for any process.
+/// Returns the metrics of the kernel's accounting for any process.
 #[must_use]
 pub fn process_metrics() -> Vec<Metric> {
     [

@@ -84,7 +84,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Instructions that were executed.
+    /// Returns the instructions that were executed.
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.report["instructions"].as_u64().unwrap_or(0)
@@ -97,7 +97,7 @@ impl Counted {
     }
 }
 
-/// The geometry of this machine's L1i, if it reports one.
+/// Returns the geometry of this machine's L1i, if it reports one.
 #[must_use]
 pub fn geometry_of_this_machine(root: &Path) -> Option<Geometry> {
     let caches = root.join("sys/devices/system/cpu/cpu0/cache");
@@ -124,7 +124,7 @@ pub fn geometry_of_this_machine(root: &Path) -> Option<Geometry> {
 }
 
 impl Model {
-    /// A model with the geometry of this machine, except for the values given.
+    /// Returns a model with the geometry of this machine, except for the values given.
     ///
     /// # Errors
     /// If the geometry is impossible, or the plugin is not built.
@@ -290,7 +290,7 @@ impl Model {
         })
     }
 
-    /// The launch of `launch` under the model: what it executes by itself is
+    /// Returns the launch of `launch` under the model: what it executes by itself is
     /// counted into the file that [`report()`] reads for the same `log`, what it
     /// starts is not. It is called `name`, wherever it lies. `blocks` are the
     /// files for the execution counts of its blocks and for where they lay.
@@ -368,7 +368,7 @@ impl Model {
     }
 }
 
-/// The plugin's report on a program that has ended.
+/// Returns the plugin's report on a program that has ended.
 ///
 /// # Errors
 /// If the program left no counts, because it failed or became another program
@@ -392,7 +392,7 @@ pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, Error> 
         .map_err(|e| Error::Failed(format!("the plugin's report cannot be read: {e}")))
 }
 
-/// The QEMU that runs a file.
+/// Returns the QEMU that runs a file.
 fn qemu_for(file: &Path) -> Result<&'static str, Error> {
     let mut head = [0; 20];
     let read = std::fs::File::open(file).and_then(|mut f| f.read(&mut head));

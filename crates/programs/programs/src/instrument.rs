@@ -108,13 +108,13 @@ impl Programs {
         }
     }
 
-    /// The folder of the logs of runs, if they outlive it.
+    /// Returns the folder of the logs of runs, if they outlive it.
     fn kept_logs(&self) -> Option<&Path> {
         let logs = self.launcher.logs();
         (!logs.starts_with(self.launcher.scratch())).then_some(logs)
     }
 
-    /// The specification.
+    /// Returns the specification.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -167,7 +167,7 @@ impl Programs {
         caveats
     }
 
-    /// A run before the first pair. A failed run is repeated once, because a
+    /// Makes a run before the first pair. A failed run is repeated once, because a
     /// run may fail by chance.
     fn warm_up(&mut self, index: usize, side: Side, log: &str) -> Result<(), Stopped> {
         let mut last = String::new();
@@ -200,7 +200,7 @@ impl Programs {
     }
 }
 
-/// The metrics of a workload: its own figures, the first of which
+/// Returns the metrics of a workload: its own figures, the first of which
 /// decides, and the counters.
 fn metrics(workload: &dyn Workload, launcher: &Launcher) -> Vec<Metric> {
     let mut metrics = workload.metrics();
@@ -261,7 +261,7 @@ impl Instrument for Programs {
         json!([self.spec, self.machine])
     }
 
-    /// The baseline under one workload, with its pinning.
+    /// Returns the baseline under one workload, with its pinning.
     fn bias_fingerprint(&self, cell: &Cell) -> Option<Value> {
         let title = title(cell);
         let workload = self.spec.workloads.iter().find(|w| w.title() == title)?;
@@ -318,7 +318,7 @@ impl Instrument for Programs {
         Ok(Sample::invalid(invalid))
     }
 
-    /// Some of the set-up is known only now, such as where files were made and
+    /// Adds what is known only now of the set-up, such as where files were made and
     /// which tree was unpacked.
     fn end(&mut self, cell: &mut Cell) {
         let title = title(cell);

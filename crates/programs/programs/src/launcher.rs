@@ -55,7 +55,7 @@ pub struct Server {
 }
 
 impl Launcher {
-    /// A launcher for programs that may use the CPUs `allowed` and end within
+    /// Returns a launcher for programs that may use the CPUs `allowed` and end within
     /// `limit`; nothing is pinned or counted, and logs are removed with the
     /// launcher.
     ///
@@ -107,13 +107,13 @@ impl Launcher {
         Ok(())
     }
 
-    /// The folder of the logs.
+    /// Returns the folder of the logs.
     #[must_use]
     pub fn logs(&self) -> &Path {
         &self.logs
     }
 
-    /// A folder that is removed with the launcher.
+    /// Returns a folder that is removed with the launcher.
     #[must_use]
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
@@ -140,7 +140,7 @@ impl Launcher {
         self.filter = filter;
     }
 
-    /// The `n`th CPU to use: of the requested ones, or else of the allowed
+    /// Returns the `n`th CPU to use: of the requested ones, or else of the allowed
     /// ones.
     #[must_use]
     pub fn cpu(&self, n: usize) -> Vec<usize> {
@@ -155,7 +155,7 @@ impl Launcher {
         vec![from[n % from.len()]]
     }
 
-    /// The number of CPUs to use.
+    /// Returns the number of CPUs to use.
     #[must_use]
     pub fn cpu_count(&self) -> usize {
         let asked = if self.cpus.is_empty() {
@@ -166,7 +166,7 @@ impl Launcher {
         asked.max(1)
     }
 
-    /// The CPUs, as text for the report.
+    /// Returns the CPUs, as text for the report.
     #[must_use]
     pub fn cpus_text(&self) -> String {
         if self.cpus.is_empty() {
@@ -179,7 +179,7 @@ impl Launcher {
         }
     }
 
-    /// The launch of a subject's program.
+    /// Returns the launch of a subject's program.
     ///
     /// # Errors
     /// [`Fault::Unrunnable`] if there is no such program, or no library for its
@@ -337,7 +337,7 @@ impl Server {
         })
     }
 
-    /// The end of its standard error so far.
+    /// Returns the end of its standard error so far.
     #[must_use]
     pub fn standard_error(&self) -> String {
         tail(&self.log.with_extension("err"))

@@ -6,7 +6,7 @@ use std::path::Path;
 /// The most of an output that is read: its end.
 const MOST_OUTPUT: u64 = 8 << 20;
 
-/// The end of a file, with any bytes.
+/// Returns the end of a file, with any bytes.
 pub(crate) fn tail(path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = std::fs::File::open(path)?;
@@ -19,7 +19,7 @@ pub(crate) fn tail(path: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// The end of an output, in one line.
+/// Returns the end of an output, in one line.
 #[must_use]
 pub fn excerpt(output: &str) -> String {
     let words: Vec<&str> = output.split_whitespace().collect();

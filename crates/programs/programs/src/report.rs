@@ -47,7 +47,7 @@ fn footprint(experiment: &Experiment) -> Result<Option<Footprint>, Error> {
     }
 }
 
-/// Footprint, modelled misses and throughput against the number of call
+/// Returns footprint, modelled misses and throughput against the number of call
 /// sites; nothing unless such workloads were measured.
 fn call_sites(cells: &[Cell]) -> Option<Section> {
     let mut measured: Vec<(u64, &Cell)> = cells
@@ -86,7 +86,7 @@ fn call_sites(cells: &[Cell]) -> Option<Section> {
     )
 }
 
-/// Median and quartiles of a metric over the runs of one side.
+/// Returns the median and quartiles of a metric over the runs of one side.
 fn point(place: usize, cell: &Cell, metric: &str, baseline: bool) -> Option<CurvePoint> {
     let side = |pair: &Pair| {
         let sample = if baseline {

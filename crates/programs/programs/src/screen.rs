@@ -37,7 +37,7 @@ pub struct Screened {
 }
 
 impl Screened {
-    /// The key of the ranking: the front end where it is known, else modelled
+    /// Returns the key of the ranking: the front end where it is known, else modelled
     /// misses, and the kernel's share among those that have neither.
     fn rank(&self) -> [f64; 3] {
         [self.front_end, self.modelled, self.kernel].map(|x| x.unwrap_or(-1.0))
@@ -115,7 +115,7 @@ fn one(
     Ok(screened)
 }
 
-/// Modelled misses in a thousand instructions, in one run.
+/// Returns the modelled misses in a thousand instructions, in one run.
 fn modelled(
     workload: &mut dyn Workload,
     name: &str,

@@ -117,7 +117,7 @@ impl Settings {
         Ok(file)
     }
 
-    /// Its specification, with defaults for everything that it leaves out.
+    /// Returns its specification, with defaults for everything that it leaves out.
     #[must_use]
     pub fn spec(&self) -> Spec {
         Spec {

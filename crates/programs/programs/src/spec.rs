@@ -36,13 +36,13 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Both subjects, the baseline first.
+    /// Returns both subjects, the baseline first.
     #[must_use]
     pub fn subjects(&self) -> [&Subject; 2] {
         [&self.baseline, &self.experiment]
     }
 
-    /// The subject of a side.
+    /// Returns the subject of a side.
     #[must_use]
     pub fn subject(&self, side: Side) -> &Subject {
         match side {
@@ -51,7 +51,7 @@ impl Spec {
         }
     }
 
-    /// The names of the two sides in reports.
+    /// Returns the names of the two sides in reports.
     #[must_use]
     pub fn labels(&self) -> Labels {
         Labels::new(self.baseline.label(), self.experiment.label())
@@ -104,7 +104,7 @@ impl Spec {
         Ok(())
     }
 
-    /// The caveats about these two subjects, which an A/A comparison has on
+    /// Returns the caveats about these two subjects, which an A/A comparison has on
     /// purpose alike.
     #[must_use]
     pub fn caveats(&self, aa: bool) -> Vec<String> {
@@ -126,7 +126,7 @@ impl Spec {
         ]
     }
 
-    /// The footprint of the programs of two build folders; `None` unless both
+    /// Returns the footprint of the programs of two build folders; `None` unless both
     /// sides have one.
     ///
     /// # Errors

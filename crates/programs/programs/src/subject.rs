@@ -49,7 +49,7 @@ pub enum Inline {
 }
 
 impl Inline {
-    /// The word used on the command line.
+    /// Returns the word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Inline {
 }
 
 impl Subject {
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub fn label(&self) -> String {
         if let Some(name) = &self.name {
@@ -107,7 +107,7 @@ impl Subject {
         parts.join(", ")
     }
 
-    /// The library that has to be loaded into its processes, if its lock
+    /// Returns the library that has to be loaded into its processes, if its lock
     /// takes one.
     fn interposed(&self) -> Option<&str> {
         self.lock.as_deref().filter(|lock| *lock != PTHREAD)
@@ -123,7 +123,7 @@ impl Subject {
         ["", "bin", "sbin"].map(|below| build.join(below)).into()
     }
 
-    /// The variables that its processes get in addition to those of this
+    /// Returns the variables that its processes get in addition to those of this
     /// process.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-/// What a thread does with the lock at an address.
+/// Records what a thread does with the lock at an address.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(feature = "record", target_os = "linux")),

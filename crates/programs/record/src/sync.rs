@@ -66,7 +66,8 @@ impl<G> Guard<G> {
     }
 }
 
-/// Acquires: tries it first, as the recorder wants to know whether it had to wait.
+/// Acquires the lock. It tries that first, because the recorder wants to know whether
+/// it had to wait.
 fn acquire<G>(
     lock: Lock,
     shared: bool,

@@ -11,7 +11,7 @@ const TURNS: u64 = 500;
 
 type Wrapped = lock_api::Mutex<locklab_record::Recorded<parking_lot::RawMutex>, u64>;
 
-/// The recording of a command.
+/// Returns the recording of a command.
 fn record(folder: &Path, command: &[&str]) -> (u8, Recorded) {
     let recording = Recording {
         file: folder.join("recording"),
@@ -25,7 +25,7 @@ fn record(folder: &Path, command: &[&str]) -> (u8, Recorded) {
     recording.ready().unwrap().run(true).unwrap()
 }
 
-/// How often each lock of the program's own was acquired.
+/// Returns how often each lock of the program's own was acquired.
 fn acquired(json: &Value) -> Vec<u64> {
     let locks = json["locks"].as_array().unwrap();
     let own = locks

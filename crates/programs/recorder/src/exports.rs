@@ -230,7 +230,7 @@ fn wait(
     )
 }
 
-/// A sleep, or a wait for files. One that does not wait is not recorded.
+/// Makes a sleep, or a wait for files. One that does not wait is not recorded.
 #[inline(always)]
 fn asleep(timed: bool, waits: bool, operation: impl FnOnce() -> c_int) -> c_int {
     if !waits {
@@ -239,7 +239,7 @@ fn asleep(timed: bool, waits: bool, operation: impl FnOnce() -> c_int) -> c_int 
     recorded(|_| Event::Sleep { timed }, operation, |_| Event::Slept)
 }
 
-/// The signal is recorded before the waiters can be seen to run.
+/// Signals. The signal is recorded before the waiters can be seen to run.
 #[inline(always)]
 fn signal(condition: *mut Cond, broadcast: bool, operation: impl FnOnce() -> c_int) -> c_int {
     if let Some(mut state) = current() {

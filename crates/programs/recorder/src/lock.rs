@@ -164,7 +164,7 @@ fn will_write<T>(lock: *mut T) {
     let _ = lock;
 }
 
-/// A word of a lock, if it lies where the C library would have put it.
+/// Returns a word of a lock, if it lies where the C library would have put it.
 #[inline(always)]
 unsafe fn word<T>(lock: *mut T, number: usize) -> Option<u32> {
     let word = lock.cast::<u32>();

@@ -14,7 +14,7 @@ use libc::c_int;
 use locklab_profile::clock::ticks;
 use locklab_trace::{Access, Attempt, Event, LockKind};
 
-/// The state of this thread, which has an operation of this lock to record.
+/// Returns the state of this thread, which has an operation of this lock to record.
 fn of(lock: *const c_void) -> Option<NonNull<State>> {
     let mut state = current()?;
     // SAFETY: this thread's.

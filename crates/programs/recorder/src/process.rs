@@ -31,7 +31,7 @@ pub(crate) struct Process {
     pub(crate) modules: Known,
 }
 
-/// The header, once the recording has begun.
+/// Returns the header, once the recording has begun.
 #[inline(always)]
 pub(crate) fn header() -> Option<&'static Header> {
     // SAFETY: a mapping that is never undone. Relaxed: what it points to was
@@ -39,7 +39,7 @@ pub(crate) fn header() -> Option<&'static Header> {
     unsafe { HEADER.load(Ordering::Relaxed).as_ref() }
 }
 
-/// The process; only where [`header`] is there.
+/// Returns the process; only where [`header`] is there.
 #[inline(always)]
 pub(crate) fn process() -> &'static Process {
     // SAFETY: set before the header, to a mapping that is never undone.
@@ -53,7 +53,7 @@ pub(crate) fn set(header: *mut Header, process: *mut Process) {
     HEADER.store(header, Ordering::Release);
 }
 
-/// The bytes of a new block; none if the recording is over.
+/// Returns the bytes of a new block; none if the recording is over.
 pub(crate) fn claim(header: &Header) -> Option<(*mut u8, *mut u8)> {
     let at = header.claim()?;
     let base = (&raw const *header).cast_mut().cast::<u8>();

@@ -46,7 +46,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// The number of a stack, if it is remembered.
+    /// Returns the number of a stack, if it is remembered.
     #[inline(always)]
     pub(crate) fn find(&self, site: Site) -> Option<u64> {
         self.find_key(site.key())
@@ -71,7 +71,7 @@ impl Stacks {
         };
     }
 
-    /// A new number for a stack. It may take the place of another's.
+    /// Returns a new number for a stack. It may take the place of another's.
     pub(crate) fn add(&mut self, new: &New) -> u64 {
         let key = new.key;
         self.last += 1;
@@ -101,7 +101,7 @@ pub(crate) struct New {
 }
 
 impl New {
-    /// Addresses after the calls, from the call of the lock outwards.
+    /// Returns the addresses after the calls, from the call of the lock outwards.
     pub(crate) fn frames(&self) -> &[[u8; 8]] {
         &self.frames[..self.depth]
     }

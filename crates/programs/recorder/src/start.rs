@@ -64,6 +64,8 @@ fn map(path: &CStr) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Maps the file of the recording.
+///
 /// # Safety
 /// `file` is an open descriptor.
 unsafe fn map_open(file: c_int) -> Result<*mut Header, &'static str> {

@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// Says where the next record goes, and the end of the room for them.
     at: *mut u8,
     end: *mut u8,
-    /// After how many ticks without a record the system is asked for switches.
+    /// The ticks without a record after which the system is asked for switches.
     long: u64,
     thread: u64,
     /// Its number in the system while it lives, and 0 before and after.
@@ -83,7 +83,8 @@ impl State {
         self.record(tick, event, true);
     }
 
-    /// Before the record that ends a long stretch: the thread may have had no CPU.
+    /// Is called before the record that ends a long stretch, in which the thread may
+    /// have had no CPU.
     #[inline(always)]
     fn after_long(&mut self, tick: u64) {
         if tick.saturating_sub(self.encoder.tick()) > self.long && !self.at.is_null() {
@@ -186,7 +187,7 @@ impl State {
         result
     }
 
-    /// The number of the stack of a call.
+    /// Returns the number of the stack of a call.
     #[inline(always)]
     pub(crate) fn stack(&mut self, site: Site) -> u64 {
         match self.stacks.find(site) {
@@ -329,7 +330,7 @@ fn set_own(state: *mut State) {
     STATE.set(state);
 }
 
-/// The state of this thread; `None` if nothing is to be recorded now.
+/// Returns the state of this thread; `None` if nothing is to be recorded now.
 #[inline(always)]
 pub(crate) fn current() -> Option<NonNull<State>> {
     let header = header()?;
@@ -345,8 +346,8 @@ pub(crate) fn current() -> Option<NonNull<State>> {
     begin(header)
 }
 
-/// The state of this thread if it is within an operation of a lock of the program's own,
-/// which ends now.
+/// Returns the state of this thread if it is within an operation of a lock of the
+/// program's own, which ends now.
 pub(crate) fn leaves_own_lock() -> Option<NonNull<State>> {
     let header = header()?;
     let state = NonNull::new(own())?;
@@ -359,7 +360,7 @@ pub(crate) fn leaves_own_lock() -> Option<NonNull<State>> {
     (!header.is_stopped()).then_some(state)
 }
 
-/// The first operation of a thread that this library did not see start, or of a
+/// Returns the first operation of a thread that this library did not see start, or of a
 /// process that was just forked.
 #[cold]
 #[inline(never)]
@@ -442,7 +443,7 @@ pub(crate) fn enter(number: u64) {
     }
 }
 
-/// So many nanoseconds in ticks.
+/// Returns so many nanoseconds in ticks.
 pub(crate) fn in_ticks(ns: u64) -> u64 {
     let tick = header().map_or(1.0, |header| f64::from_bits(header.nanoseconds_per_tick));
     (ns as f64 / tick.max(1e-3)) as u64
@@ -459,7 +460,7 @@ pub(crate) fn make_key() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The end of a thread. Destructors that run later may take locks; then the
+/// Ends a thread. Destructors that run later may take locks; then the
 /// thread gets another state, and number, for these.
 unsafe extern "C" fn leave(state: *mut c_void) {
     let state = state.cast::<State>();
@@ -478,7 +479,7 @@ unsafe extern "C" fn leave(state: *mut c_void) {
     }
 }
 
-/// The process ends by `exit`, in this thread.
+/// Notes that the process ends by `exit`, in this thread.
 pub(crate) fn exits() {
     if let Some(mut state) = current() {
         // SAFETY: this thread's.
@@ -506,7 +507,7 @@ fn accounts(own: &mut State) {
     }
 }
 
-/// The CPU time of a thread of this process, if it lives.
+/// Returns the CPU time of a thread of this process, if it lives.
 fn ran_of(task: u32) -> Option<u64> {
     /// The clock of a thread, as the system numbers it: its time with a CPU.
     const OF_THREAD: i32 = 4;

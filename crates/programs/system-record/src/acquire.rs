@@ -29,7 +29,7 @@ struct Acquired {
     events: Vec<Event>,
 }
 
-/// The recording that records make.
+/// Returns the recording that records make.
 pub(crate) fn events(records: Records, before: Before, head: Head, from: u64) -> Events {
     let mut acquired = Acquired {
         threads: Vec::new(),

@@ -28,7 +28,7 @@ impl Space {
         self.0.insert(from, mapping);
     }
 
-    /// The mapping of an address.
+    /// Returns the mapping of an address.
     pub(crate) fn find(&self, address: u64) -> Option<&Mapping> {
         let (_, mapping) = self.0.range(..=address).next_back()?;
         (address < mapping.to).then_some(mapping)
@@ -48,14 +48,14 @@ impl Spaces {
         self.0.entry(process).or_default()
     }
 
-    /// A fork begins with what its parent has.
+    /// Gives a fork what its parent has.
     pub(crate) fn forked(&mut self, parent: u32, process: u32) {
         if let Some(space) = self.0.get(&parent).cloned() {
             self.0.insert(process, space);
         }
     }
 
-    /// A new image begins with nothing.
+    /// Empties the addresses of a process with a new image.
     pub(crate) fn exec(&mut self, process: u32) {
         self.0.remove(&process);
     }
@@ -67,7 +67,7 @@ pub(crate) fn mapped_now(process: u32) -> Vec<Mapping> {
     text.lines().filter_map(line).collect()
 }
 
-/// `FROM-TO r-xp OFFSET DEVICE INODE  PATH`.
+/// Reads `FROM-TO r-xp OFFSET DEVICE INODE  PATH`.
 fn line(line: &str) -> Option<Mapping> {
     let mut words = line.split_whitespace();
     let (from, to) = words.next()?.split_once('-')?;

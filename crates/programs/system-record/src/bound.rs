@@ -21,9 +21,9 @@ const DRAWS: usize = 1000;
 /// A window's time that counts, and the time of which it is a share.
 pub(crate) type Window = (u64, u64);
 
-/// The share of all windows with its interval: windows are drawn again with repetition, and
-/// each draw gives a share (the percentile bootstrap). What was `lost` of the events, as a
-/// share, could have counted or not.
+/// Returns the share of all windows with its interval: windows are drawn again with
+/// repetition, and each draw gives a share (the percentile bootstrap). What was `lost`
+/// of the events, as a share, could have counted or not.
 pub(crate) fn interval(windows: &[Window], lost: f64) -> Interval {
     let sums = |windows: &mut dyn Iterator<Item = &Window>| {
         windows.fold((0_u64, 0_u64), |(part, all), window| {

@@ -21,11 +21,11 @@ pub(crate) enum Why {
     Full,
 }
 
-/// Until when, and how much.
+/// Says until when is recorded, and how much.
 pub(crate) struct Until<'a> {
     /// Set when the program has ended.
     pub(crate) ended: &'a AtomicBool,
-    /// When the time is over.
+    /// The time at which it is over.
     pub(crate) deadline: Option<Instant>,
     /// The most bytes.
     pub(crate) bytes: u64,

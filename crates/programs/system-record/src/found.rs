@@ -45,7 +45,7 @@ impl Findings {
         }
     }
 
-    /// No lock can make the program more than so many times as fast.
+    /// Returns a bound: no lock can make the program more than so many times as fast.
     pub(crate) fn limit(&self, found: &Waits) -> f64 {
         let without = 1.0 / (1.0 - self.share.high).max(0.001);
         let head = &self.events.head;
@@ -54,7 +54,7 @@ impl Findings {
         without.min(cpus.max(1.0))
     }
 
-    /// The share of events that were lost.
+    /// Returns the share of events that were lost.
     pub(crate) fn lost(&self) -> f64 {
         lost(&self.events)
     }

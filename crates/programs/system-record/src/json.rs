@@ -8,7 +8,7 @@ use crate::words::{notes, verdict};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The findings as JSON; `file` is that of the recording.
+/// Returns the findings as JSON; `file` is that of the recording.
 pub(crate) fn json(findings: &Findings, file: &Path) -> Value {
     let head = &findings.events.head;
     let mut value = json!({

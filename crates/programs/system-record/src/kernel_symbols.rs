@@ -31,7 +31,7 @@ impl KernelSymbols {
         !self.0.is_empty()
     }
 
-    /// The function with an address, and the offset in it.
+    /// Returns the function with an address, and the offset in it.
     pub(crate) fn name(&self, address: u64) -> String {
         let behind = self.0.partition_point(|(from, _)| *from <= address);
         match behind.checked_sub(1).and_then(|at| self.0.get(at)) {

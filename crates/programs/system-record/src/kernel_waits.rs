@@ -18,7 +18,7 @@ pub(crate) struct CallerWaits {
 /// Describes what a recording of the kernel says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelUse {
-    /// By caller and kind, the most waited for first.
+    /// The waits by caller and kind, the most waited for first.
     pub(crate) callers: Vec<((String, &'static str), CallerWaits)>,
     pub(crate) waits: u64,
     pub(crate) waited: u64,
@@ -43,7 +43,7 @@ fn words(flags: u32) -> String {
     set.map(|(_, word)| *word).collect::<Vec<_>>().join("|")
 }
 
-/// The kind of a lock, as `perf lock` calls it.
+/// Returns the kind of a lock, as `perf lock` calls it.
 pub(crate) fn kind(words: &str) -> &'static str {
     let has = |word: &str| words.split('|').any(|flag| flag == word);
     match (has("SPIN"), has("READ"), has("WRITE")) {
@@ -62,7 +62,7 @@ pub(crate) fn kind(words: &str) -> &'static str {
     }
 }
 
-/// The waits of a recording, paired.
+/// Returns the waits of a recording, paired.
 pub(crate) fn paired(events: &Events) -> KernelWaits {
     let flags: Vec<String> = (0..64).map(words).collect();
     let read = events

@@ -13,7 +13,7 @@ pub(crate) enum EventKind {
     FutexWake,
     /// A futex call ends.
     FutexEnd,
-    /// The same of the calls that came with Linux 5.16 and 6.7, which have numbers of their
+    /// The same for the calls that came with Linux 5.16 and 6.7, which have numbers of their
     /// own: a wait for any of several words, for one, a wake-up, and their ends.
     WaitForAny,
     AnyEnd,
@@ -28,7 +28,7 @@ pub(crate) enum EventKind {
     Waking,
     /// A wait for a lock of the kernel begins; it carries the kernel's calls.
     ContentionBegin,
-    /// And ends.
+    /// A contention ends.
     ContentionEnd,
 }
 
@@ -60,7 +60,7 @@ impl EventKind {
     /// The events of waits for the kernel's locks.
     pub(crate) const KERNEL: [Self; 2] = [Self::ContentionBegin, Self::ContentionEnd];
 
-    /// The name of its tracepoint.
+    /// Returns the name of its tracepoint.
     pub(crate) fn tracepoint(self) -> Option<&'static str> {
         Some(match self {
             Self::Threads | Self::Sampled => return None,

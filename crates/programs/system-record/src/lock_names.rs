@@ -51,7 +51,7 @@ const fn lock(family: &'static str, function: &'static str) -> Waiter {
     }
 }
 
-/// A lock whose waiters park, each at an address of its own.
+/// Returns a lock whose waiters park, each at an address of its own.
 const fn parking(family: &'static str, function: &'static str) -> Waiter {
     Waiter {
         identity: Identity::Site,
@@ -258,9 +258,9 @@ fn names(function: &str, part: &str) -> bool {
     })
 }
 
-/// A function's name without arguments, which name types of locks too; and that of a Rust
-/// method without the brackets around its type: `<a::Mutex as b::Lock>::lock` is
-/// `a::Mutex::lock`.
+/// Returns a function's name without arguments, which name types of locks too; and that
+/// of a Rust method without the brackets around its type: `<a::Mutex as b::Lock>::lock`
+/// is `a::Mutex::lock`.
 pub(crate) fn plain(function: &str) -> Cow<'_, str> {
     if let Some(inner) = function.strip_prefix('<') {
         let mut depth = 1;

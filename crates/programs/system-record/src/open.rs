@@ -55,7 +55,7 @@ pub(crate) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) const REGISTERS: u64 = 0;
 
-/// The CPUs that are online.
+/// Returns the CPUs that are online.
 pub(crate) fn cpus() -> Vec<usize> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let ranges = text.trim().split(',').filter_map(|range| {
@@ -277,7 +277,7 @@ fn builder<'a>(
     builder
 }
 
-/// A buffer as large as this user may have, of an event that `owner` opens.
+/// Returns a buffer as large as this user may have, of an event that `owner` opens.
 fn mapped(owner: impl Fn() -> io::Result<Counter>) -> io::Result<Sampler> {
     let mut bytes = BUFFER.0;
     loop {

@@ -74,7 +74,7 @@ pub(crate) struct Stack {
 /// All that was recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// In the order of time.
+    /// The records in the order of time.
     pub(crate) records: Vec<Raw>,
     /// Events that the kernel had no room for.
     pub(crate) lost: u64,
@@ -144,7 +144,7 @@ fn header((kind, misc, size): (u32, u16, u16)) -> perf_event_open_sys::bindings:
     }
 }
 
-/// A number of eight bytes at a place.
+/// Returns a number of eight bytes at a place.
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_ne_bytes(*bytes))
@@ -155,7 +155,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes))
 }
 
-/// Who and when, which is at the end of what is no sample: process, thread, time, CPU,
+/// Returns who and when, which is at the end of what is no sample: process, thread, time, CPU,
 /// identifier.
 fn trailer(body: &[u8]) -> Option<(u32, u32, u64, u32)> {
     let at = body.len().checked_sub(32)?;
@@ -274,7 +274,7 @@ fn stack(sample: &Sample<'_>) -> Stack {
     }
 }
 
-/// The calls without the marks between them, innermost first.
+/// Returns the calls without the marks between them, innermost first.
 fn calls(chain: &[u64]) -> Vec<u64> {
     chain.iter().copied().filter(|&at| at < MARKS).collect()
 }

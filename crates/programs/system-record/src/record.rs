@@ -31,7 +31,7 @@ pub struct SystemRecording {
     pub source: Source,
     /// Says whose waits are recorded.
     pub target: Target,
-    /// For how long; [`None`] until a program ends.
+    /// The time for which is recorded; [`None`] until a program ends.
     pub seconds: Option<f64>,
     /// The most room that the kernel's records may take meanwhile, in units of 2^20 bytes.
     pub megabytes: u32,
@@ -110,9 +110,9 @@ impl ReadyForSystem {
         )
     }
 
-    /// Records. With `quiet_output` the program's standard output goes to standard error.
-    /// Returns the program's exit status as a shell gives it (0 for what runs on), and what
-    /// was recorded.
+    /// Runs a program and records it. With `quiet_output` the program's standard output
+    /// goes to standard error. Returns the program's exit status as a shell gives it (0
+    /// for what runs on), and what was recorded.
     ///
     /// # Errors
     /// [`Error::Failed`] if the kernel does not permit it, the target does not start or is

@@ -82,8 +82,8 @@ pub(crate) struct Function(
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Calls(pub(crate) Vec<u32>, pub(crate) bool);
 
-/// When, the number of the thread, and what happened. Times in a file are those since the
-/// event before.
+/// Holds a time, the number of the thread, and what happened. Times in a file are those
+/// since the event before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event(pub(crate) u64, pub(crate) u32, pub(crate) Happened);
 
@@ -136,7 +136,7 @@ pub struct Events {
     pub(crate) threads: Vec<Thread>,
     pub(crate) functions: Vec<Function>,
     pub(crate) stacks: Vec<Calls>,
-    /// In the order of time, from the begin of the recording.
+    /// The events in the order of time, from the begin of the recording.
     pub(crate) events: Vec<Event>,
     /// Says whether the file ends before its last event.
     pub(crate) cut: bool,
@@ -157,7 +157,7 @@ pub(crate) fn is_start(bytes: &[u8]) -> bool {
 }
 
 impl Head {
-    /// A head without lost events, of a program that ended.
+    /// Returns a head without lost events, of a program that ended.
     pub(crate) fn new(source: Source, command: &str, machine: &str, cpus: usize) -> Self {
         Self {
             locklab: "system recording".into(),
@@ -284,7 +284,7 @@ impl Events {
             }
     }
 
-    /// The functions of a stack, innermost first.
+    /// Returns the functions of a stack, innermost first.
     pub(crate) fn calls(&self, stack: u32) -> impl Iterator<Item = &Function> + Clone {
         let calls = self.stacks.get(stack as usize);
         let calls = calls.map_or(&[][..], |calls| &calls.0[..]);

@@ -42,26 +42,26 @@ impl SystemRecorded {
         }
     }
 
-    /// The share of the time with work in which threads waited for locks, spinning or
+    /// Returns the share of the time with work in which threads waited for locks, spinning or
     /// asleep, or woke those that did; of the kernel's locks, that of all CPU time.
     #[must_use]
     pub fn share(&self) -> Interval {
         self.findings.share
     }
 
-    /// The report as text.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
         render::text(&self.document(), Colour::Plain)
     }
 
-    /// The findings as JSON.
+    /// Returns the findings as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json(&self.findings, &self.file)
     }
 
-    /// The report.
+    /// Returns the report.
     #[must_use]
     pub fn document(&self) -> Document {
         let events = &self.findings.events;

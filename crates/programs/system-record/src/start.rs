@@ -30,7 +30,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Waiting {
-    /// Forks. With `quiet_output` the program's standard output goes to standard error.
+    /// Forks the process that will run the program. With `quiet_output` the program's
+    /// standard output goes to standard error.
     ///
     /// # Errors
     /// Those of the system calls.

@@ -19,7 +19,7 @@ fn counts(used: &Use) -> Counts {
     }
 }
 
-/// The locks of a program, and where they are taken, as every report has them.
+/// Returns the locks of a program, and where they are taken, as every report has them.
 pub(crate) fn program_use(found: &Waits) -> LockUse {
     let locks = found.locks.iter().map(|lock| Used {
         name: lock.place().into(),
@@ -45,7 +45,7 @@ pub(crate) fn program_use(found: &Waits) -> LockUse {
     LockUse::new(times, locks.collect(), sites.collect())
 }
 
-/// The kernel's locks by who takes them, as every report has them.
+/// Returns the kernel's locks by who takes them, as every report has them.
 pub(crate) fn kernel_use(found: &KernelUse) -> Vec<Used> {
     let callers = found.callers.iter().map(|((caller, kind), used)| Used {
         name: caller.clone(),

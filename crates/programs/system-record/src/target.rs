@@ -20,7 +20,7 @@ pub enum Target {
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 impl Target {
-    /// The target in words, as a command line or a name.
+    /// Returns the target in words, as a command line or a name.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Command(words) => words
@@ -39,7 +39,7 @@ impl Target {
     }
 }
 
-/// The threads of a process, now.
+/// Returns the threads of a process, now.
 ///
 /// # Errors
 /// [`Error::Failed`] if it does not run.
@@ -54,7 +54,7 @@ pub(crate) fn threads(process: u32) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// The open folder of a control group, by its path, or by that below the mount.
+/// Returns the open folder of a control group, by its path, or by that below the mount.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is none.
@@ -78,7 +78,7 @@ pub(crate) fn cgroup(path: &Path) -> Result<(PathBuf, File), Error> {
         })
 }
 
-/// The processes that are in a control group now.
+/// Returns the processes that are in a control group now.
 pub(crate) fn processes(folder: &Path) -> Vec<u32> {
     let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()

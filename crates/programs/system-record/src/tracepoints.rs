@@ -51,7 +51,7 @@ impl Tracepoints {
         }
     }
 
-    /// The number of the tracepoint `group/name`.
+    /// Returns the number of the tracepoint `group/name`.
     ///
     /// # Errors
     /// [`Error::Failed`] if the kernel has none of this name.
@@ -63,7 +63,7 @@ impl Tracepoints {
     }
 }
 
-/// A mount of tracefs that is in no folder.
+/// Returns a mount of tracefs that is in no folder.
 fn mounted() -> std::io::Result<OwnedFd> {
     const KIND: &CStr = c"tracefs";
     /// `FSCONFIG_CMD_CREATE` of the kernel's interface.

@@ -36,7 +36,7 @@ pub(crate) struct Named {
 
 /// Tables of a file.
 struct Tables {
-    /// For each segment that is run: offset in the file, bytes there, address.
+    /// Holds for each segment that is run: offset in the file, bytes there, address.
     segments: Vec<(u64, u64, u64)>,
     sections: Sections,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// A new mapping of a process.
+    /// Adds a new mapping of a process.
     pub(crate) fn mapped(&mut self, process: u32, mapping: &Mapping) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if let Some(tables) = self.tables(process, &mapping.path)
@@ -87,7 +87,7 @@ impl Stacks {
         }
     }
 
-    /// A process has a new image, or is forked and begins with what is mapped.
+    /// Begins a process that has a new image, or is forked, with what is mapped.
     pub(crate) fn begins(&mut self, process: u32, space: &Space) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         self.processes.remove(&process);
@@ -110,8 +110,8 @@ impl Stacks {
         tables
     }
 
-    /// The calls of a stack with their names, innermost first, and whether it was followed
-    /// to its end.
+    /// Returns the calls of a stack with their names, innermost first, and whether it
+    /// was followed to its end.
     pub(crate) fn calls(
         &mut self,
         process: u32,
@@ -214,7 +214,7 @@ impl Stacks {
         named
     }
 
-    /// The map that a runtime writes of what it compiles, for perf.
+    /// Returns the map that a runtime writes of what it compiles, for perf.
     fn compiled(&mut self, process: u32) -> &BTreeMap<u64, (u64, String)> {
         self.compiled.entry(process).or_insert_with(|| {
             let name = PathBuf::from(format!("/tmp/perf-{process}.map"));
@@ -247,8 +247,8 @@ impl Stacks {
     }
 }
 
-/// A file as this process can read it: that of another mount namespace is below the root of
-/// a process there.
+/// Returns a file as this process can read it: that of another mount namespace is below
+/// the root of a process there.
 fn here(process: u32, path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;

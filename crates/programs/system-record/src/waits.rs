@@ -23,7 +23,8 @@ pub(crate) struct Parts {
     pub(crate) in_line: u64,
     /// Woken, and not yet on a CPU.
     pub(crate) waking: u64,
-    /// Who held the lock is not known; with the way into the kernel and back.
+    /// The time in which it is not known who held the lock; with the way into the
+    /// kernel and back.
     pub(crate) unknown: u64,
 }
 
@@ -59,12 +60,12 @@ pub(crate) struct Lock {
     /// Says where its waiters wait, if that is one place.
     pub(crate) address: Option<u64>,
     pub(crate) all: Use,
-    /// By the name of the place that takes it.
+    /// The uses by the name of the place that takes it.
     pub(crate) sites: BTreeMap<String, Use>,
 }
 
 impl Lock {
-    /// The place that takes it most, by its name.
+    /// Returns the place that takes it most, by its name.
     pub(crate) fn place(&self) -> &str {
         let most = self.sites.iter().max_by_key(|(_, site)| site.waited);
         most.map_or("(place unknown)", |(name, _)| name)
@@ -78,7 +79,7 @@ pub(crate) struct Waits {
     pub(crate) locks: Vec<Lock>,
     /// Time in which threads had work: they ran, could have run, or waited for a lock.
     pub(crate) busy: u64,
-    /// On a CPU, of that.
+    /// The time on a CPU, of that.
     pub(crate) ran: u64,
     /// Ready to run, without a CPU.
     pub(crate) ready: u64,
@@ -86,7 +87,7 @@ pub(crate) struct Waits {
     pub(crate) waited: u64,
     /// Waking those that did.
     pub(crate) woke: u64,
-    /// On a CPU in functions that wait for locks, by samples.
+    /// The time on a CPU in functions that wait for locks, by samples.
     pub(crate) spun: u64,
     /// Waiting for conditions, barriers, and parked; and what no stack tells.
     pub(crate) conditions: u64,
@@ -112,7 +113,7 @@ enum State {
     Asleep,
     /// It waits for a lock; the number of the wait.
     Waits(usize),
-    /// In a futex call for something else.
+    /// It is in a futex call for something else.
     Idle(Option<Kind>),
 }
 
@@ -138,9 +139,9 @@ struct Running {
     state: State,
     since: u64,
     spans: Vec<Span>,
-    /// Since when it wakes others, and whether one of them waited for a lock.
+    /// The time since which it wakes others, and whether one of them waited for a lock.
     wakes: Option<(u64, bool)>,
-    /// When it woke a waiter of which lock.
+    /// The times at which it woke a waiter, and of which lock.
     released: Vec<(u64, usize)>,
     ended: bool,
     seen: bool,
@@ -150,7 +151,7 @@ struct Running {
 #[derive(Clone)]
 struct Place {
     kind: Option<Kind>,
-    /// For a lock: family, identity, number of the site.
+    /// The lock: family, identity, number of the site.
     lock: Option<(&'static str, Identity, usize)>,
     /// It ends before a caller that is no part of locking.
     early: bool,
@@ -164,7 +165,7 @@ struct Reading<'e> {
     numbers: HashMap<(u32, Option<u64>, usize), usize>,
     sites: Vec<String>,
     places: Vec<Place>,
-    /// On a CPU, and yet not at work: waking, or spinning.
+    /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     spun: Vec<Span>,
     found: Waits,
@@ -534,7 +535,7 @@ impl Reading<'_> {
     }
 }
 
-/// A function's name without its arguments, and no longer than a line.
+/// Returns a function's name without its arguments, and no longer than a line.
 fn short(function: &str) -> String {
     plain(function).chars().take(60).collect()
 }
@@ -544,7 +545,8 @@ mod tests {
     use super::*;
     use crate::recording::{Calls, Function, Head, Source, Thread};
 
-    /// Two threads, a stack that takes a lock of Rust and one that waits for a condition.
+    /// Returns the recording of two threads: a stack that takes a lock of Rust and one
+    /// that waits for a condition.
     fn recording(events: Vec<(u64, u32, Happened)>, length: u64) -> Events {
         let function = |name: &str| Function(name.into(), None, "program".into());
         let thread = |task| Thread {

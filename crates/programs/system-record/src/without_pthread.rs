@@ -60,7 +60,7 @@ pub fn takes_no_pthread_lock(program: &OsStr) -> Option<String> {
     Some(format!("{name} {}", why(&bytes)?))
 }
 
-/// The file of a program, as a shell finds it.
+/// Returns the file of a program, as a shell finds it.
 fn found(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return Some(program.to_path_buf());

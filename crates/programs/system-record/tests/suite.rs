@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// From the folder of the crate, in which its tests run: reports name it.
+/// The folder, seen from that of the crate, in which its tests run: reports name it.
 const FOLDER: &str = "tests/recordings";
 
 /// The reports on all recordings of the folder, beside golden files.

@@ -132,7 +132,7 @@ impl Switches {
         self.fields.clear();
     }
 
-    /// The file ends.
+    /// Ends the file.
     pub(crate) fn leave(&mut self) {
         self.files.pop();
     }
@@ -167,7 +167,7 @@ impl Switches {
         }
     }
 
-    /// A new switch, by its number.
+    /// Returns a new switch, by its number.
     fn site(&mut self, at: Span, change: impl Into<String>) -> u32 {
         let start = at.start();
         let file = self.files.last().cloned().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Switches {
         self.sites.len() as u32
     }
 
-    /// Another operator in the place of this one.
+    /// Puts another operator in the place of this one.
     fn operator(&mut self, op: &BinOp, left: &Expr, right: &Expr) -> Option<Expr> {
         let (new, bound): (TokenStream, bool) = match op {
             BinOp::Eq(_) => (quote!(!=), false),
@@ -218,7 +218,7 @@ impl Switches {
         })
     }
 
-    /// A condition that is always true, and never.
+    /// Makes a condition always true, and never.
     fn condition(&mut self, at: Span, condition: &mut Expr, always: bool) {
         let never = self.site(at, "condition always false");
         *condition = if takes_apart(condition) {
@@ -231,7 +231,7 @@ impl Switches {
         };
     }
 
-    /// A sign at the beginning of a branch that is taken without a condition of its
+    /// Puts a sign at the beginning of a branch that is taken without a condition of its
     /// own: it changes nothing.
     fn branch(&mut self, at: Span, body: &mut Expr) {
         let is_macro = matches!(body, Expr::Macro(_));
@@ -487,7 +487,7 @@ impl VisitMut for Switches {
     fn visit_meta_mut(&mut self, _: &mut Meta) {}
 }
 
-/// The attributes of an item.
+/// Returns the attributes of an item.
 pub(crate) fn attributes_mut(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     Some(match item {
         Item::Const(of) => &mut of.attrs,

@@ -21,9 +21,9 @@ pub struct Site {
 
 /// The change of a site that changes nothing: the beginning of a branch.
 pub const BRANCH: &str = "branch";
-/// Of a condition, the change that makes it true.
+/// The change of a condition that makes it true.
 pub const ALWAYS_TRUE: &str = "condition always true";
-/// Of a condition, the change that makes it false.
+/// The change of a condition that makes it false.
 pub const ALWAYS_FALSE: &str = "condition always false";
 
 /// Every switch, by its number from 1.
@@ -44,7 +44,7 @@ pub fn start() {
     PASSED.set(Some(BTreeSet::new()));
 }
 
-/// Those passed since; of a condition, each with what it was found to be.
+/// Returns those passed since; of a condition, each with what it was found to be.
 pub fn stop() -> BTreeSet<(u32, bool)> {
     PASSED.take().unwrap_or_default()
 }
@@ -57,7 +57,7 @@ fn pass(number: u32, found: bool) {
     });
 }
 
-/// A branch is taken.
+/// Notes that a branch is taken.
 #[inline(always)]
 pub fn reach(number: u32) {
     if ON.get() == 0 {
@@ -75,7 +75,7 @@ pub fn on(number: u32) -> bool {
     on == number
 }
 
-/// A condition, which is always true with the first switch on and never with
+/// Returns a condition, which is always true with the first switch on and never with
 /// the second.
 #[inline(always)]
 pub fn force(always: u32, never: u32, condition: bool) -> bool {
@@ -89,7 +89,7 @@ pub fn force(always: u32, never: u32, condition: bool) -> bool {
 
 /// Stands for every type that a constant can have.
 pub trait Integer: Copy {
-    /// The constant plus one.
+    /// Returns the constant plus one.
     fn one_more(self) -> Self;
 }
 
@@ -106,7 +106,7 @@ macro_rules! integers {
 
 integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
 
-/// A constant, which is one more with the switch on.
+/// Returns a constant, which is one more with the switch on.
 #[inline(always)]
 pub fn integer<T: Integer>(number: u32, value: T) -> T {
     if on(number) { value.one_more() } else { value }

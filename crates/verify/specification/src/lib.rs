@@ -14,27 +14,27 @@ use std::fmt;
 /// Names what a thread asks of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// To hold it alone, however long that takes.
+    /// It asks to hold it alone, however long that takes.
     Lock,
     /// Acquires it, if that needs no waiting.
     TryLock,
     /// Acquires it, unless the time is over before, or it would be a deadlock.
     LockUntil,
-    /// To undo one acquisition.
+    /// It asks to undo one acquisition.
     Unlock,
-    /// To undo all of them.
+    /// It asks to undo all of them.
     ReleaseAll,
-    /// To acquire so many times.
+    /// It asks to acquire so many times.
     AcquireCount(u32),
     /// Asks whether this thread holds it.
     Held,
-    /// To hold it beside others.
+    /// It asks to hold it beside others.
     Read,
     /// Acquires it for reading, if that needs no waiting.
     TryRead,
-    /// To undo one acquisition beside others.
+    /// It asks to undo one acquisition beside others.
     ReadUnlock,
-    /// To let others read, and go on reading.
+    /// It asks to let others read, and go on reading.
     Downgrade,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Which promises the machine compares.
+/// Describes which promises the machine compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Says whether its holder may acquire it again.
@@ -146,13 +146,13 @@ struct Thread {
     levels: u32,
     /// Counts how often it holds it beside others.
     reads: u32,
-    /// When it last stopped using the lock.
+    /// The time at which it last stopped using the lock.
     left: u64,
-    /// When it last began to hold the lock alone.
+    /// The time at which it last began to hold the lock alone.
     entered: u64,
     /// Says whether a context that it gave up may still be in the queue.
     gave_up: bool,
-    /// Since when it has waited where it cannot lose its place.
+    /// The time since which it has waited where it cannot lose its place.
     waits: Option<u64>,
     /// Counts how often it has been overtaken since.
     overtaken: u32,
@@ -174,7 +174,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A free lock with room for so many threads.
+    /// Returns a free lock with room for so many threads.
     pub fn new(interface: Interface, threads: usize) -> Self {
         Self {
             interface,
@@ -184,7 +184,7 @@ impl Reference {
         }
     }
 
-    /// Thread `who` calls an operation.
+    /// Notes that thread `who` calls an operation.
     ///
     /// # Errors
     /// It must not be called now.
@@ -219,7 +219,7 @@ impl Reference {
         if held { Ok(()) } else { Err(Wrong::NotHeld) }
     }
 
-    /// Thread `who` waits without limit: if that is for the lock, it keeps its
+    /// Notes that thread `who` waits without limit: if that is for the lock, it keeps its
     /// place, and who comes from now on comes after it. Not so if it has given
     /// up before, and first waits for its context.
     pub fn waits(&mut self, who: usize) {
@@ -232,7 +232,7 @@ impl Reference {
         }
     }
 
-    /// Thread `who` is about to access memory.
+    /// Notes that thread `who` is about to access memory.
     ///
     /// # Errors
     /// It has done so too often, if it is on its way in and keeps no place yet.
@@ -255,7 +255,7 @@ impl Reference {
         self.threads[who].levels
     }
 
-    /// The last operation that thread `who` has begun answers. `in_time`: an
+    /// Returns the last operation that thread `who` has begun answers. `in_time`: an
     /// acquisition that is given up could have had more time.
     ///
     /// # Errors
@@ -360,7 +360,7 @@ impl Reference {
         if comes { self.overtakes(began) } else { Ok(()) }
     }
 
-    /// One that began then has entered: those that waited before are overtaken.
+    /// Notes that one that began then has entered: those that waited before are overtaken.
     fn overtakes(&mut self, began: u64) -> Result<(), Wrong> {
         let Some(most) = self.interface.overtakes else {
             return Ok(());

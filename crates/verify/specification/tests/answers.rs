@@ -13,7 +13,7 @@ const MUTEX: Interface = Interface {
     overtakes: Some(0),
 };
 
-/// One operation after the other.
+/// Makes one operation after the other.
 fn call(
     lock: &mut Reference,
     who: usize,

@@ -13,7 +13,7 @@ pub(crate) mod raw {
     use locklab_locks::platform::{Atomic, Ordering};
     pub(crate) use locklab_locks::{Fairness, Info, Overtakes, RawLock, TimedLock};
 
-    /// As that of [`locklab_locks`].
+    /// Does what that of [`locklab_locks`] does.
     pub(crate) fn take_until<P: Platform, T: Copy + PartialEq + Default, A: Atomic<T>>(
         word: &A,
         deadline: u64,
@@ -57,7 +57,7 @@ pub(crate) mod lock_api_impl {
     macro_rules! nothing {
         ($($lock:tt)*) => {};
     }
-    /// As that of the locks.
+    /// Does what that of the locks does.
     macro_rules! shared_methods {
         () => {
             fn lock_shared(&self) {
@@ -80,7 +80,7 @@ pub(crate) mod lock_api_impl {
             }
         };
     }
-    /// As that of the locks.
+    /// Does what that of the locks does.
     macro_rules! shared {
         ($lock:ident $(, $constant:ident: $type:ty)*) => {
             // SAFETY: as the lock's own.

@@ -18,7 +18,7 @@ use std::path::Path;
 /// between), and why no promise breaks.
 const REASONS: &str = include_str!("../argued.tsv");
 
-/// Why this change at this place of this lock breaks no promise, if that is
+/// Returns why this change at this place of this lock breaks no promise, if that is
 /// known.
 pub(crate) fn because(lock: &str, place: Place, description: &str) -> Option<&'static str> {
     let line = |line| source::line(place.file, line).unwrap_or("").trim();

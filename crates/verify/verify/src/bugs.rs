@@ -16,7 +16,7 @@ const ARGUED: &str =
 /// Is printed where nobody knows why a mutant breaks no promise.
 const NOT_KNOWN: &str = "**not known**";
 
-/// `before` with these locks' rows in the place of their old ones, in a table
+/// Returns `before` with these locks' rows in the place of their old ones, in a table
 /// of the bugs and one of the mutants that break no promise. Locks whose
 /// mutants were not tried keep what they have.
 pub fn markdown(before: &str, locks: &[LockResult]) -> String {
@@ -61,7 +61,7 @@ fn rows_of_survivors(lock: &LockResult) -> Vec<String> {
         .collect()
 }
 
-/// The lock of a row.
+/// Returns the lock of a row.
 fn lock_of(row: &str) -> &str {
     row.trim_start_matches("| ")
         .split(" |")
@@ -69,7 +69,7 @@ fn lock_of(row: &str) -> &str {
         .unwrap_or("")
 }
 
-/// The rows below `head` in `text`, and where they are.
+/// Returns the rows below `head` in `text`, and where they are.
 fn rows<'a>(text: &'a str, head: &str) -> Option<(usize, usize, Vec<&'a str>)> {
     let begin = text.find(head)? + head.len();
     let rows: Vec<&str> = text[begin..]
@@ -96,7 +96,7 @@ fn with_rows(text: &str, head: &str, locks: &[&LockResult], new: Vec<String>) ->
     format!("{before}{}{after}", all.concat())
 }
 
-/// Without what differs from run to run or from machine to machine, without
+/// Returns it without what differs from run to run or from machine to machine, without
 /// places, which move, and without the words of Rust's assertions.
 fn short(how: &str) -> String {
     let ends = [

@@ -12,7 +12,7 @@ use std::fmt;
 /// Names what is no lock of the catalogue.
 const NO_LOCKS: [&str; 3] = [SPIN_THEN_PARK, THREAD_NUMBERS, INTERPOSER];
 
-/// Everything that can be verified, in the order in which tables show it:
+/// Returns everything that can be verified, in the order in which tables show it:
 /// the locks of the catalogue, then the waiting policy that they can take, the
 /// numbers of threads, by which some find their queue nodes, and what the
 /// interposer does beside them.
@@ -67,7 +67,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The one called `name`.
+    /// Returns the one called `name`.
     ///
     /// # Errors
     /// There is none.

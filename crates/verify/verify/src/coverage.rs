@@ -60,7 +60,7 @@ pub(crate) fn stop() -> Coverage {
     NOTED.take().unwrap_or_default()
 }
 
-/// A lock has answered.
+/// Notes that a lock has answered.
 pub(crate) fn called(call: Call, answer: Answer) {
     NOTED.with_borrow_mut(|noted| {
         let Some(noted) = noted else { return };
@@ -82,7 +82,7 @@ pub(crate) fn called(call: Call, answer: Answer) {
     });
 }
 
-/// An operation of the source has been executed: `old` was there, and `new` is.
+/// Notes that an operation of the source has been executed: `old` was there, and `new` is.
 pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, new: u64) {
     let note = |reached| {
         NOTED.with_borrow_mut(|noted| {
@@ -127,7 +127,7 @@ pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, n
     }
 }
 
-/// A wait has read a value that it does not wait for.
+/// Notes that a wait has read a value that it does not wait for.
 pub(crate) fn fruitless_read(here: Place) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted {
@@ -139,13 +139,13 @@ pub(crate) fn fruitless_read(here: Place) {
 /// Describes what no model reaches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
-    /// Where in the source; the name of a call.
+    /// The place in the source; the name of a call.
     pub line: String,
     /// The source text there.
     pub source: String,
     /// Says what is not reached.
     pub what: &'static str,
-    /// Why not, if that is known.
+    /// The reason why not, if that is known.
     pub because: Option<&'static str>,
     /// The source file; none of a call.
     #[serde(skip)]
@@ -186,7 +186,7 @@ pub struct Covered {
     pub calls: Share,
     /// Operations of the source.
     pub operations: Share,
-    /// Of those that can end in two ways, both.
+    /// The share of those that end in both ways, of those that can.
     pub both_ways: Share,
     /// Branches of the source: conditions that are true and false, and what is
     /// entered without a condition, as an arm of a `match`. None, unless they were
@@ -282,7 +282,7 @@ impl Coverage {
         self.places.extend(&other.places);
     }
 
-    /// The places of these files (by the ends of their names) only.
+    /// Returns the places of these files (by the ends of their names) only.
     fn of_files<'a>(&self, files: &'a [String]) -> impl Iterator<Item = (Place, Reached)> + 'a
     where
         Self: 'a,
@@ -347,7 +347,7 @@ impl Coverage {
     }
 }
 
-/// Of compare-and-swaps and waits.
+/// Adds which of compare-and-swaps and waits went both ways.
 fn both_ways(by_place: &BTreeMap<Place, BTreeSet<Reached>>, covered: &mut Covered) {
     use Reached::{Fails, InVain, Seen, Succeeds};
     for (place, reached) in by_place {
@@ -412,7 +412,7 @@ const OPERATIONS: [&str; 16] = [
     "swap_high_half",
 ];
 
-/// Operations of a source file, its tests not counted, that no model reaches.
+/// Adds the operations of a source file, its tests not counted, that no model reaches.
 fn lines_not_reached(file: &str, places: &[Place], covered: &mut Covered) {
     for (number, line) in source::code(file) {
         let calls_one = if Path::new(file).extension().is_some_and(|end| end == "rs") {
@@ -429,7 +429,7 @@ fn lines_not_reached(file: &str, places: &[Place], covered: &mut Covered) {
     }
 }
 
-/// The words by their names, and what values they have had.
+/// Returns the words by their names, and what values they have had.
 fn values(by_place: &BTreeMap<Place, BTreeSet<Reached>>) -> Vec<(String, String)> {
     let mut of_names: BTreeMap<String, BTreeSet<Reached>> = BTreeMap::new();
     for (place, reached) in by_place {

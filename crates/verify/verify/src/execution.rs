@@ -79,7 +79,7 @@ struct Record {
     execution: Cell<u64>,
     /// Says whether executions are drawn, not explored.
     drawn: Cell<bool>,
-    /// Of a schedule that is drawn: a thread stops before one in so many of its
+    /// Says for a schedule that is drawn: a thread stops before one in so many of its
     /// accesses; 0: before none.
     stops: Cell<usize>,
     /// Says whether an execution is under way: before it begins, what the last one left behind
@@ -93,7 +93,7 @@ struct Record {
     at_any_access: [RefCell<Option<Interrupt>>; MAX_THREADS],
     /// Runs on a thread before each of its accesses.
     at_each_access: [RefCell<Option<Watch>>; MAX_THREADS],
-    /// Before which access, of all executions and of this one; and before which
+    /// Says before which access it comes, of all executions and of this one; and before which
     /// after that, if one is put there again.
     interrupt_at: Cell<[u32; 2]>,
     accesses_left: Cell<u32>,
@@ -221,15 +221,15 @@ pub(crate) fn stores_in_order(here: Place) -> bool {
     RECORD.with(|r| r.in_order.borrow().contains(&here))
 }
 
-/// From now on they do; begins the model again.
+/// Makes stores keep their order from now on; begins the model again.
 pub(crate) fn store_in_order(here: Place) -> ! {
     RECORD.with(|r| r.in_order.borrow_mut().insert(here));
     std::panic::panic_any(Again)
 }
 
-/// Something was learnt about the lock that the model must know from its
-/// beginning: begins it again. For a lock that is not written in Rust; the
-/// same execution must not learn the same twice.
+/// Begins the model again: something was learnt about the lock that the model must know
+/// from its beginning. For a lock that is not written in Rust; the same execution must
+/// not learn the same twice.
 pub fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
@@ -242,7 +242,7 @@ pub(crate) fn virtualized() -> bool {
     }
 }
 
-/// The next execution, if executions are drawn, is that of this number.
+/// Makes the next execution, if executions are drawn, that of this number.
 pub(crate) fn draw_execution(number: u64) {
     RECORD.with(|r| {
         r.drawn.set(true);
@@ -255,7 +255,7 @@ fn is_drawn() -> bool {
     RECORD.with(|r| r.drawn.get())
 }
 
-/// A number below `bound`, drawn.
+/// Returns a number below `bound`, drawn.
 pub(crate) fn below(bound: usize) -> usize {
     RECORD.with(|r| r.random.below(bound))
 }
@@ -270,7 +270,7 @@ pub(crate) fn preferences() -> u32 {
     setting().preferences
 }
 
-/// The lock asks for that, and would be bounded so by itself.
+/// Notes that the lock asks for that, and would be bounded so by itself.
 pub(crate) fn asks_for_preferences(bound: u32) {
     RECORD.with(|r| r.bound.set(Some(bound)));
 }
@@ -280,7 +280,7 @@ pub(crate) fn own_bound() -> Option<u32> {
     RECORD.with(|r| r.bound.get())
 }
 
-/// The NUMA node of this modelled thread.
+/// Returns the NUMA node of this modelled thread.
 pub(crate) fn numa_node() -> usize {
     let setting = setting();
     let moves = RECORD.with(|r| r.moves[cpu()].get());
@@ -369,7 +369,7 @@ pub(crate) fn is_running() -> bool {
     !std::thread::panicking() && RECORD.try_with(|r| r.running.get()).unwrap_or(false)
 }
 
-/// The execution is over, or has failed.
+/// Ends an execution that is over, or has failed.
 pub(crate) fn end() {
     RECORD.with(|r| r.running.set(false));
 }
@@ -429,7 +429,7 @@ pub(crate) fn interrupt_anywhere(handler: impl FnOnce() + 'static) {
     RECORD.with(|r| *r.at_any_access[cpu()].borrow_mut() = Some(Box::new(handler)));
 }
 
-/// No such interrupt comes any more.
+/// Lets no such interrupt come any more.
 pub(crate) fn interrupt_nowhere() {
     RECORD.with(|r| r.at_any_access[cpu()].take());
 }
@@ -439,12 +439,12 @@ pub(crate) fn before_each_access(handler: impl Fn() + 'static) {
     RECORD.with(|r| *r.at_each_access[cpu()].borrow_mut() = Some(Rc::new(handler)));
 }
 
-/// Nothing is called so any more.
+/// Lets nothing be called so any more.
 pub(crate) fn before_no_access() {
     RECORD.with(|r| r.at_each_access[cpu()].take());
 }
 
-/// A thread is about to access memory.
+/// Notes that a thread is about to access memory.
 pub(crate) fn access(here: Place) {
     let each = RECORD.with(|r| r.at_each_access[cpu()].borrow().clone());
     if let Some(each) = each {
@@ -475,7 +475,7 @@ pub(crate) fn access(here: Place) {
     }
 }
 
-/// The interrupt of [`interrupt_anywhere`] comes before this access, from 0;
+/// Lets the interrupt of [`interrupt_anywhere`] come before this access, from 0;
 /// one that it puts there again, before the second, counted from there.
 pub(crate) fn interrupt_at(accesses: [u32; 2]) {
     RECORD.with(|r| {
@@ -494,7 +494,7 @@ pub(crate) fn delay(operations: u32, store: impl FnOnce() + 'static) {
     RECORD.with(|r| *r.delayed[cpu()].borrow_mut() = Some((operations, Box::new(store))));
 }
 
-/// An operation of this thread is over: makes the store that was put off for
+/// Ends an operation of this thread: makes the store that was put off for
 /// so long, if there is one. An interrupt may come before.
 fn count_down() {
     let due = RECORD.with(|r| match r.delayed[cpu()].borrow_mut().as_mut() {
@@ -525,7 +525,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// A call of the lock ends: what it has put off is done.
+/// Ends a call of the lock: does what it has put off.
 pub(crate) fn leave_lock() {
     stretch_ends();
     RECORD.with(|r| r.going.progress());
@@ -571,7 +571,7 @@ fn choose() -> Option<bool> {
     })
 }
 
-/// This modelled thread's number.
+/// Returns this modelled thread's number.
 pub(crate) fn cpu() -> usize {
     CPU.with(Cell::get)
 }
@@ -581,7 +581,7 @@ pub(crate) fn set_cpu(cpu: usize) {
     CPU.with(|c| c.set(cpu));
 }
 
-/// The number that a lock knows this modelled thread by.
+/// Returns the number that a lock knows this modelled thread by.
 pub(crate) fn number() -> usize {
     let setting = setting();
     match setting.last_cpus {
@@ -601,7 +601,7 @@ pub(crate) fn is_numbered() -> bool {
     setting().without_node != Some((cpu(), NoNode::Number))
 }
 
-/// The queue nodes of a CPU in this execution.
+/// Returns the queue nodes of a CPU in this execution.
 pub(crate) fn queue_nodes(cpu: usize) -> &'static QueueNodes<Loom> {
     let first = match setting().last_names {
         true => FIRST_OF_LAST,
@@ -617,22 +617,22 @@ pub(crate) fn parked_nodes(cpu: usize) -> &'static QueueNodes<Parking<World<true
     RECORD.with(|r| &r.parked_nodes.get()[cpu])
 }
 
-/// The visible readers of this execution.
+/// Returns the visible readers of this execution.
 pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
     RECORD.with(|r| &r.readers.get()[..r.setting.get().visible_readers])
 }
 
-/// The tables of held locks of this execution.
+/// Returns the tables of held locks of this execution.
 pub(crate) fn held_locks() -> &'static [HeldLocks<Loom>] {
     RECORD.with(|r| r.held.get())
 }
 
-/// Where those sleep who sleep by an address.
+/// Returns where those sleep who sleep by an address.
 pub(crate) fn sleepers() -> &'static Sleepers<Loom> {
     RECORD.with(|r| &r.sleepers.get()[0])
 }
 
-/// The parking lot of this execution.
+/// Returns the parking lot of this execution.
 pub(crate) fn lot(heavy: bool) -> &'static Lot {
     RECORD.with(|r| match r.lot.borrow().as_deref() {
         // SAFETY: as the queue nodes.
@@ -650,8 +650,8 @@ pub(crate) fn with_queue_nodes() -> bool {
     RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
 }
 
-/// A lock that is not written in Rust asks for the number of its CPU, by which
-/// it finds the queue nodes of its own: begins the model again if it had not.
+/// Notes that a lock that is not written in Rust asks for the number of its CPU, by
+/// which it finds its own queue nodes: begins the model again at the first time.
 pub fn asks_for_number() {
     if !RECORD.with(|r| r.numbered.replace(true)) {
         begin_again();
@@ -731,7 +731,7 @@ pub(crate) fn owns(cpu: Option<usize>, address: usize, bytes: usize) {
     });
 }
 
-/// A wait without limit begins.
+/// Begins a wait without limit.
 pub(crate) fn about_to_wait() {
     RECORD.with(|r| {
         let cpu = cpu();
@@ -758,7 +758,7 @@ pub(crate) fn interrupt() {
     }
 }
 
-/// A read, the `reads`-th of its wait, did not see what it waits for: lets
+/// Notes that a read, the `reads`-th of its wait, did not see what it waits for: lets
 /// the others run, and explores no further branches of this execution once
 /// that has happened often enough (docs/verification-reference.md says why this cuts
 /// nothing that matters).
@@ -806,7 +806,7 @@ fn take_turn(here: Place) {
     loom::thread::yield_now();
 }
 
-/// From the next execution on, loops that are no waits are followed so far.
+/// Follows loops that are no waits so far, from the next execution on.
 pub(crate) fn begin_rounds(rounds: Rounds) {
     RECORD.with(|r| r.going.follow(rounds));
 }
@@ -817,7 +817,7 @@ pub(crate) fn take_left_out() -> (RoundsLeftOut, bool) {
     RECORD.with(|r| (r.going.take_beyond(), r.going.take_alike()))
 }
 
-/// Where a loop of this execution that is no wait has gone round last.
+/// Returns where a loop of this execution that is no wait has gone round last.
 pub(crate) fn last_loop() -> Option<Place> {
     RECORD.with(|r| r.going.last())
 }
@@ -835,7 +835,7 @@ pub fn may_end_otherwise(here: Place) {
     }
 }
 
-/// The `round`-th round of a loop ends that is no wait: for a lock that is not written in
+/// Ends the `round`-th round of a loop that is no wait: for a lock that is not written in
 /// Rust.
 pub fn round_ends(here: Place, round: u32, rounding: Rounding) -> Onward {
     interrupt();
@@ -871,7 +871,7 @@ pub(crate) fn goes_on_alone() -> bool {
     RECORD.with(|r| r.going.is_alone(cpu()))
 }
 
-/// The loop that went on alone has ended, or does something else.
+/// Notes that the loop that went on alone has ended, or does something else.
 pub fn stretch_ends() {
     if RECORD.with(|r| r.going.set_alone(cpu(), false)) {
         loom::explore();
@@ -903,7 +903,7 @@ pub(crate) fn fails_without_cause() -> bool {
     fails
 }
 
-/// Thread `cpu` takes part in the model from here on, or no longer does.
+/// Says whether thread `cpu` takes part in the model from here on.
 pub(crate) fn set_part(cpu: usize, takes_part: bool) {
     RECORD.with(|r| {
         r.fruitless_reads[cpu].set(takes_part.then_some(0));
@@ -911,7 +911,7 @@ pub(crate) fn set_part(cpu: usize, takes_part: bool) {
     });
 }
 
-/// A spin with patience ended without what it waited for. All its reads may
+/// Notes that a spin with patience ended without what it waited for. All its reads may
 /// have come before any other thread moved, so one read stands for them. A
 /// second such spin in a row is a loop: it lets the others run.
 pub(crate) fn impatient(here: Place) {
@@ -921,7 +921,7 @@ pub(crate) fn impatient(here: Place) {
     }
 }
 
-/// A pause outside a spin: the end of a round of a loop that has tried
+/// Notes a pause outside a spin: the end of a round of a loop that has tried
 /// something in vain. Several in a row are one.
 pub(crate) fn relax(here: Place) {
     interrupt();
@@ -936,7 +936,7 @@ pub(crate) fn relax(here: Place) {
     }
 }
 
-/// A spin with patience saw what it waited for.
+/// Notes that a spin with patience saw what it waited for.
 pub(crate) fn patient() {
     RECORD.with(|r| r.impatient[cpu()].set(false));
 }
@@ -946,7 +946,7 @@ pub(crate) fn set_wait_rule(rule: WaitRule) {
     RECORD.with(|r| r.wait_rule[cpu()].set(rule));
 }
 
-/// This thread's doorway is behind it (it waits, or it holds the lock).
+/// Notes that this thread's doorway is behind it (it waits, or it holds the lock).
 pub(crate) fn arrive(cpu: usize) {
     set_wait_rule(WaitRule::Free);
     arrived(cpu).store(1, Ordering::Release);
@@ -967,8 +967,8 @@ fn arrived(cpu: usize) -> &'static loom::sync::atomic::AtomicU32 {
     RECORD.with(|r| unsafe { &*std::ptr::from_ref(&r.arrived.borrow()[cpu]) })
 }
 
-/// Nanoseconds: stands still, or jumps past any deadline; both are explored
-/// while choices last, and then it jumps.
+/// Returns the time in nanoseconds: it stands still, or jumps past any deadline; both
+/// are explored while choices last, and then it jumps.
 pub(crate) fn now() -> u64 {
     let cpu = cpu();
     if !setting().clock {
@@ -991,7 +991,7 @@ pub(crate) fn time() -> u64 {
     })
 }
 
-/// An hour passes, for all CPUs, where there is no clock that goes by itself.
+/// Lets an hour pass, for all CPUs, where there is no clock that goes by itself.
 pub(crate) fn let_time_pass() {
     RECORD.with(|r| r.time[0].set(r.time[0].get() + HOUR));
 }
@@ -1058,7 +1058,7 @@ pub(crate) fn await_sleep(cpu: usize) {
     }
 }
 
-/// This execution is what one of them should be.
+/// Notes that this execution is what one of them should be.
 pub(crate) fn witness() {
     RECORD.with(|r| r.witnessed.set(true));
 }

@@ -189,7 +189,7 @@ fn properties_of_the_front() -> Vec<Property> {
     all
 }
 
-/// Who finds the gate idle is the last user, however the one before came in.
+/// Checks that who finds the gate idle is the last user, however the one before came in.
 fn idle_is_over<const TRIES: bool>() {
     type Used = Shared<(Gated<false>, ClhHandle<Loom>)>;
     let uses = |shared: &Used| {
@@ -279,7 +279,7 @@ impl Tokens {
     }
 }
 
-/// A promise of the condition variable.
+/// Returns a promise of the condition variable.
 fn waiters<const N: usize>(name: &'static str, bodies: [fn(&Tokens); N]) -> Property {
     let mut property = Property::of_files(CONDITION, name, N, move || {
         Shared::run((Ticket::default(), Waiters::new(0)), bodies);
@@ -301,7 +301,7 @@ fn made_once() {
     Shared::run((U32::new(0), Guarded::default()), [body, body]);
 }
 
-/// Another thread ends the use of a slot, its owner begins the next.
+/// Checks what follows where another thread ends the use of a slot, its owner begins the next.
 fn slot_comes_back() {
     let owner = |shared: &Shared<Use<Loom>>| {
         let slot = &shared.inner;

@@ -29,7 +29,7 @@ pub(crate) struct Crash {
     pub(crate) failure: Failure,
     /// Executions that it had begun.
     pub(crate) executions: u64,
-    /// Which of its properties it was exploring, from 0.
+    /// Says which of its properties it was exploring, from 0.
     pub(crate) property: usize,
 }
 
@@ -175,7 +175,7 @@ mod linux {
         })
     }
 
-    /// For what a child prints: never blocks either end, as another child,
+    /// Makes a pipe for what a child prints. It never blocks either end, as another child,
     /// forked meanwhile, has the writing end too.
     fn pipe() -> std::io::Result<(PipeReader, PipeWriter)> {
         let (reader, writer) = std::io::pipe()?;
@@ -186,7 +186,7 @@ mod linux {
         Ok((reader, writer))
     }
 
-    /// The first line that a child has printed before it ended itself.
+    /// Returns the first line that a child has printed before it ended itself.
     fn last_words(mut stderr: PipeReader) -> Option<String> {
         let mut bytes = [0; 1024];
         let read = stderr.read(&mut bytes).unwrap_or(0);
@@ -232,7 +232,7 @@ mod linux {
         unsafe { libc::_exit(1) }
     }
 
-    /// Each second of CPU time: is there a step since?
+    /// Checks, each second of CPU time, whether there was a step since the last.
     extern "C" fn tick(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
         static BEATS: AtomicU64 = AtomicU64::new(0);
         static IDLE: AtomicU64 = AtomicU64::new(0);

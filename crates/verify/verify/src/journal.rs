@@ -21,7 +21,7 @@ pub struct Place {
     pub column: u32,
 }
 
-/// In a column: see [`Place::with_order_given`].
+/// The mark in a column: see [`Place::with_order_given`].
 const ORDER_GIVEN: u32 = 1 << 31;
 
 thread_local! {
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 impl Place {
-    /// The caller's place, unless somebody has said another with
+    /// Returns the caller's place, unless somebody has said another with
     /// [`Place::set_caller`].
     #[track_caller]
     pub(crate) fn here() -> Self {
@@ -59,7 +59,7 @@ impl Place {
         self.column & ORDER_GIVEN != 0
     }
 
-    /// The next operation on this OS thread comes from this place: for locks
+    /// Says that the next operation on this OS thread comes from this place: for locks
     /// that are not written in Rust.
     pub fn set_caller(self) {
         CALLER.set(Some(self));
@@ -102,10 +102,10 @@ pub(crate) enum Operation {
     Owns,
 }
 
-/// Who owns the lock's own memory.
+/// The owner of the lock's own memory.
 pub(crate) const LOCK: u8 = u8::MAX;
 
-/// Who owns the static data of a lock that is not written in Rust.
+/// The owner of the static data of a lock that is not written in Rust.
 pub(crate) const STATIC: u8 = u8::MAX - 1;
 
 const FILE: usize = 47;
@@ -163,7 +163,7 @@ impl Entry {
         }
     }
 
-    /// The end of the file's path.
+    /// Returns the end of the file's path.
     pub(crate) fn file(&self) -> String {
         String::from_utf8_lossy(&self.file[..self.file_length.into()]).into_owned()
     }
@@ -182,7 +182,7 @@ pub(crate) struct Journal {
     pub(crate) beats: AtomicU64,
     /// Counts the executions that were begun.
     pub(crate) executions: AtomicU64,
-    /// Which of its properties is being explored.
+    /// Says which of its properties is being explored.
     pub(crate) property: AtomicU32,
     /// See [`crate::isolate`].
     pub(crate) fault: AtomicU32,
@@ -229,12 +229,12 @@ impl Journal {
         self.count.store(0, Ordering::Relaxed);
     }
 
-    /// The steps of all executions.
+    /// Returns the steps of all executions.
     pub(crate) fn steps(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// A sign of life.
+    /// Gives a sign of life.
     pub(crate) fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
@@ -258,7 +258,7 @@ impl Journal {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    /// The steps of the last execution. Its writer has ended, or is the
+    /// Returns the steps of the last execution. Its writer has ended, or is the
     /// caller.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let count = (self.count.load(Ordering::Acquire) as usize).min(ENTRIES);
@@ -279,7 +279,7 @@ impl Journal {
         true
     }
 
-    /// The answer that was left.
+    /// Returns the answer that was left.
     pub(crate) fn answered(&self) -> Option<Vec<u8>> {
         let length = self.answered.load(Ordering::Acquire).checked_sub(1)?;
         // SAFETY: announced, so written, and never again.

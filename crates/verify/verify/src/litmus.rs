@@ -41,7 +41,7 @@ impl Program {
     }
 }
 
-/// The model of a program of so many threads: the first calls `lock`, the others
+/// Returns the model of a program of so many threads: the first calls `lock`, the others
 /// `unlock`, `read` and `read_unlock`.
 pub fn litmus(program: &Arc<dyn Subject>, threads: usize) -> Property {
     let program = program.clone();

@@ -60,7 +60,7 @@ impl<P: Platform> KindVisitor<P> for ToSubject {
     }
 }
 
-/// The lock called `name`, with room for `CPUS` CPUs, a power of two.
+/// Returns the lock called `name`, with room for `CPUS` CPUs, a power of two.
 pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dyn Subject>> {
     match name {
         "rqspinlock" => Some(subject::failing::<P, RqSpinlock<P>>(|lock| {
@@ -209,7 +209,7 @@ fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
     }
 }
 
-/// A lock with code of its own that takes the same queue nodes of a CPU.
+/// Returns a lock with code of its own that takes the same queue nodes of a CPU.
 fn of_another_kind(name: &str) -> Option<Arc<dyn Subject>> {
     match name {
         "qspinlock" => model::<Loom, ROOM>("qspinlock-pv"),
@@ -347,7 +347,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     }
 }
 
-/// The source file whose orderings a lock is there to show needed, if not
+/// Returns the source file whose orderings a lock is there to show needed, if not
 /// those of all that it runs: a lock inside it, whose orderings its own
 /// promises show needed, may need fewer here, where it only orders who
 /// watches a word next.
@@ -366,7 +366,7 @@ fn orderings_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The source files whose structure a lock is there to show needed, if it has
+/// Returns the source files whose structure a lock is there to show needed, if it has
 /// another lock inside, or beside it in a model: that one has a row of its own, and
 /// promises more there. None named: all.
 fn structure_of(name: &str) -> &'static [&'static str] {
@@ -387,7 +387,8 @@ fn structure_of(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// With room for two, the slots go round with the second acquisition.
+/// Returns promises of a lock with room for two, whose slots go round with the second
+/// acquisition.
 fn two_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
     promises(lock)
         .into_iter()
@@ -403,7 +404,7 @@ fn two_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
         .collect()
 }
 
-/// Three turns at once on two slots: two of them wait at one.
+/// Returns promises with three turns at once on two slots: two of them wait at one.
 fn more_turns_than_slots(lock: &Arc<dyn Subject>) -> Vec<Property> {
     promises(lock)
         .into_iter()

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Moment(UnsafeCell<()>);
 
 impl Moment {
-    /// This moment of the calling thread. To be taken before what is to be
+    /// Returns this moment of the calling thread. To be taken before what is to be
     /// dated: what that releases is then after it.
     pub fn now() -> Self {
         // loom dates the making of a cell, and does not ask what came before.

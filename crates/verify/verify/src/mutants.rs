@@ -24,9 +24,9 @@ enum Mutant<'a> {
     Of(Mutation),
     /// A bug that is planted in the lock's source.
     In(&'static Planted),
-    /// In the source of a lock that is not ours.
+    /// It is in the source of a lock that is not ours.
     Other(&'a SourceMutant),
-    /// By a switch in a copy of the source.
+    /// It is made by a switch in a copy of the source.
     By(Switch),
 }
 
@@ -85,7 +85,7 @@ impl<'a> Mutant<'a> {
         }
     }
 
-    /// The properties that can tell it from the lock: those whose executions
+    /// Returns the properties that can tell it from the lock: those whose executions
     /// pass the place. For the others it is the lock itself, as far as that is
     /// explored.
     fn properties<'p>(self, all: &'p [Property], passed: &[Passed]) -> Vec<&'p Property> {
@@ -178,7 +178,7 @@ pub(crate) fn try_mutants(
     }
 }
 
-/// The copies with switches of the locks that keep their promises, each with
+/// Returns the copies with switches of the locks that keep their promises, each with
 /// the switches that its models pass.
 pub(crate) fn switched(
     locks: &[Candidate],

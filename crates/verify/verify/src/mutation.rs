@@ -20,20 +20,20 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-/// Which ordering of an operation.
+/// Says which ordering of an operation it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Part {
-    /// Of a load, or of the loads of a spin.
+    /// The ordering of a load, or of the loads of a spin.
     Load,
-    /// Of a store.
+    /// The ordering of a store.
     Store,
-    /// Of a read-modify-write that always writes.
+    /// The ordering of a read-modify-write that always writes.
     Update,
-    /// Of a compare-and-swap that writes.
+    /// The ordering of a compare-and-swap that writes.
     Success,
-    /// Of a compare-and-swap that does not.
+    /// The ordering of a compare-and-swap that does not.
     Failure,
-    /// Of a fence.
+    /// The ordering of a fence.
     Fence,
 }
 
@@ -42,7 +42,7 @@ pub enum Part {
 pub enum Change {
     /// An ordering is one step weaker; a fence may be gone.
     Weaken {
-        /// Which ordering.
+        /// The ordering that changes.
         part: Part,
         /// Its place in `NAMES`.
         from: u8,
@@ -221,7 +221,7 @@ impl Mutation {
         }
     }
 
-    /// Source file, line, column and kind of ordering.
+    /// Returns source file, line, column and kind of ordering.
     pub fn site(&self) -> String {
         let Place { file, line, column } = self.place;
         let file = file.rsplit('/').next().unwrap_or(file);
@@ -271,7 +271,7 @@ impl<'de> Deserialize<'de> for Place {
     }
 }
 
-/// The orderings one step weaker than `order`, where `part` may have them.
+/// Returns the orderings one step weaker than `order`, where `part` may have them.
 fn weaker(part: Part, order: Ordering) -> &'static [Ordering] {
     use Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
     match (part, order) {
@@ -307,7 +307,7 @@ thread_local! {
     static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-/// The ordering to use for `part` of the operation at `here`.
+/// Returns the ordering to use for `part` of the operation at `here`.
 pub(crate) fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
     if order == Ordering::Relaxed || here.order_is_given() {
         return order;
@@ -367,7 +367,7 @@ pub(crate) fn change(here: Place, kind: Kind, order: Ordering, word: usize) -> O
     None
 }
 
-/// A call of the lock ends here: what the thread does next is not part of it.
+/// Ends a call of the lock here: what the thread does next is not part of it.
 pub(crate) fn boundary() {
     SEEN.with_borrow_mut(|seen| {
         if let Some(seen) = seen {
@@ -382,7 +382,7 @@ pub(crate) fn start_recording() {
     SEEN.set(Some(Seen::default()));
 }
 
-/// Every mutant of the operations passed since the recording began.
+/// Returns every mutant of the operations passed since the recording began.
 pub(crate) fn stop_recording() -> Vec<Mutation> {
     let seen = SEEN.take().unwrap_or_default();
     let mut mutations = Vec::new();

@@ -76,7 +76,7 @@ fn two_threads_two_numbers() {
     assert_eq!(numbers.take(2), None, "there are two");
 }
 
-/// A number that is taken without asking, as that of a thread that a fork has
+/// Checks that a number that is taken without asking, as that of a thread that a fork has
 /// left, is taken until it is given back.
 fn assumed() {
     let numbers = Numbers::<Loom, 1>::default();
@@ -92,7 +92,8 @@ fn assumed() {
     assert!(!numbers.is_taken(1), "given back, and still taken");
 }
 
-/// One thread assumes a number while another takes the next: both have theirs.
+/// Checks that both have their number where one thread assumes one while another takes
+/// the next.
 fn assumed_beside_one() {
     let assumes = |shared: &Shared<Numbers<Loom, 1>>| shared.inner.assume(1);
     let takes = |shared: &Shared<Numbers<Loom, 1>>| {

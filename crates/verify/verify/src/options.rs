@@ -8,12 +8,13 @@ use std::time::Duration;
 /// Says how much to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Also change every operation in turn.
+    /// Says whether to also change every operation in turn.
     pub mutants: bool,
-    /// Of locks of the catalogue, also every token of the source that can be.
+    /// Says whether to also change every token of the source that can be, of locks of
+    /// the catalogue.
     pub source: bool,
-    /// Of locks of the catalogue, also find which branches of the source some
-    /// execution takes.
+    /// Says whether to also find, for locks of the catalogue, which branches of the
+    /// source some execution takes.
     pub branches: bool,
     /// OS threads that explore at once.
     pub workers: usize,

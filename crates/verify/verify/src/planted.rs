@@ -16,19 +16,19 @@ pub(crate) struct Planted {
     pub(crate) lock: &'static str,
     pub(crate) file: &'static str,
     pub(crate) what: &'static str,
-    /// Why it breaks no promise.
+    /// The reason why it breaks no promise.
     pub(crate) because: Option<&'static str>,
     pub(crate) made: Made,
 }
 
 /// Tells how a bug is made.
 pub(crate) enum Made {
-    /// By this change of a line that has this part.
+    /// It is made by this change of a line that has this part.
     ByPlatform {
         change: &'static str,
         line: &'static str,
     },
-    /// In a copy of the source.
+    /// It is made in a copy of the source.
     InSource(fn() -> Arc<dyn Subject>),
     /// Its place is no longer in the source.
     #[allow(dead_code, reason = "made by the build, when it must")]
@@ -36,7 +36,7 @@ pub(crate) enum Made {
 }
 
 impl Planted {
-    /// The promises of the lock that has the bug; none if the platform makes
+    /// Returns the promises of the lock that has the bug; none if the platform makes
     /// it.
     pub(crate) fn properties(&self) -> Vec<Property> {
         let Made::InSource(make) = self.made else {
@@ -59,21 +59,21 @@ impl Planted {
     }
 }
 
-/// The bugs of the lock called `name` that are planted in its source.
+/// Returns the bugs of the lock called `name` that are planted in its source.
 pub(crate) fn in_source(name: &str) -> impl Iterator<Item = &'static Planted> + use<> {
     let name = name.to_owned();
     ALL.iter()
         .filter(move |bug| bug.lock == name && matches!(bug.made, Made::InSource(_)))
 }
 
-/// The names of the bugs of the lock called `name`.
+/// Returns the names of the bugs of the lock called `name`.
 pub(crate) fn names(name: &str) -> impl Iterator<Item = &'static str> + use<> {
     let name = name.to_owned();
     let of_lock = ALL.iter().filter(move |bug| bug.lock == name);
     of_lock.map(|bug| bug.what)
 }
 
-/// The name of a mutant of the lock called `name`, if it is a bug that has
+/// Returns the name of a mutant of the lock called `name`, if it is a bug that has
 /// one. What stands on its line comes before what stands on the line above,
 /// where a call may begin.
 pub(crate) fn name_of(name: &str, mutation: &Mutation) -> Option<&'static str> {

@@ -26,7 +26,7 @@ pub struct Word<A: Mock> {
     before: Newest,
     /// The bits that the newest write wrote without regard to what was there.
     overwritten: Newest,
-    /// Who wrote that, and whether by a read-modify-write.
+    /// Says who wrote that, and whether by a read-modify-write.
     writer: Writer,
     /// Says whether what was there before certainly comes before it in the modification order.
     in_order: std::sync::atomic::AtomicBool,
@@ -56,7 +56,7 @@ impl<A: Mock> Drop for Word<A> {
 type Writer = std::sync::atomic::AtomicUsize;
 
 impl<A: Mock> Word<A> {
-    /// The beginning of a word is an access to it, as its end is: who finds a
+    /// Makes a word. Its beginning is an access to it, as its end is: who finds a
     /// queue node without a happens-before from its initialisation may read
     /// what its memory held before.
     fn made(mut atomic: A, value: u64) -> Self {
@@ -77,17 +77,17 @@ impl<A: Mock> Word<A> {
         }
     }
 
-    /// Its newest value, which a load need not see.
+    /// Returns its newest value, which a load need not see.
     pub fn latest(&self) -> u64 {
         self.newest()
     }
 
-    /// A trace takes it for the word at this address, which it stands for.
+    /// Makes a trace take it for the word at this address, which it stands for.
     pub fn stands_for(&self, address: usize) {
         self.shown_at.store(address, Ordering::Relaxed);
     }
 
-    /// A read is about to be made: it conflicts with others.
+    /// Notes that a read is about to be made, which conflicts with others.
     fn about_to_read(&self) {
         if let Some(reads) = &self.reads {
             reads.fetch_or(0, Ordering::Relaxed);
@@ -239,11 +239,11 @@ impl Drop for Joined {
 /// Beside the model: seen by the harness only, never by a lock.
 type Newest = std::sync::atomic::AtomicU64;
 
-/// Where a const is needed, there is no execution that the atomic could
+/// The message where a const is needed: there is no execution that the atomic could
 /// belong to.
 const NOT_CONST: &str = "the checker's locks are made by Default, not by const";
 
-/// The ordering to use for `part` of the access at `here`. Loom knows
+/// Returns the ordering to use for `part` of the access at `here`. Loom knows
 /// sequentially consistent fences, and no such accesses: one has a fence
 /// before it, by which it is ordered with its like.
 fn accessed(here: Place, part: Part, order: Ordering) -> Ordering {
@@ -259,7 +259,7 @@ fn accessed(here: Place, part: Part, order: Ordering) -> Ordering {
     }
 }
 
-/// The orderings of a read-modify-write that is a load and a store.
+/// Returns the orderings of a read-modify-write that is a load and a store.
 fn halves(order: Ordering) -> (Ordering, Ordering) {
     match order {
         Ordering::Relaxed => (Ordering::Relaxed, Ordering::Relaxed),
@@ -278,7 +278,7 @@ macro_rules! word {
         }
 
         impl<$($generic)*> Word<$atomic> {
-            /// A load. While a model is set up it sees the newest value, or
+            /// Loads. While a model is set up a load sees the newest value, or
             /// the queue that the model is about would not form: what is not
             /// explored sees the oldest that it may.
             fn read(&self, order: Ordering) -> $value {
@@ -292,7 +292,7 @@ macro_rules! word {
                     .unwrap_or_else(|value| value)
             }
 
-            /// A compare-and-swap that would succeed fails without cause.
+            /// Makes a compare-and-swap fail without cause that would succeed.
             #[track_caller]
             pub fn fail_without_cause(&self, order: Ordering) -> $value {
                 let here = Place::here();
@@ -303,7 +303,7 @@ macro_rules! word {
                 value
             }
 
-            /// The newest value, which a load need not see: a compare-and-swap that
+            /// Returns the newest value, which a load need not see: a compare-and-swap that
             /// changes nothing, whether or not it succeeds.
             fn newest_value(&self) -> $value {
                 let (same, relaxed) = ($unlikely, Ordering::Relaxed);
@@ -698,7 +698,7 @@ unsafe impl LockWord for Word<atomic::AtomicU32> {
     }
 }
 
-/// Where a mutant of what is no access of memory is said to be.
+/// Returns where a mutant of what is no access of memory is said to be.
 fn nowhere(file: &'static str) -> Place {
     Place {
         file,
@@ -708,7 +708,7 @@ fn nowhere(file: &'static str) -> Place {
 }
 
 impl Loom {
-    /// The end of a round of a loop that will repeat until another thread
+    /// Ends a round of a loop that will repeat until another thread
     /// changes what it reads: a wait without limit, for locks that are not
     /// written with [`Atomic::spin`].
     pub fn repeats(here: Place) {
@@ -785,7 +785,7 @@ impl Loom {
         woken
     }
 
-    /// A fence that is sequentially consistent with its like, whatever
+    /// Makes a fence that is sequentially consistent with its like, whatever
     /// [`Platform::fence`] is in this model.
     #[track_caller]
     pub(crate) fn full_fence() {
@@ -846,7 +846,7 @@ unsafe impl Platform for Loom {
         execution::now()
     }
 
-    /// A futex: the check and the falling asleep are one step, which orders
+    /// Waits as a futex does: the check and the falling asleep are one step, which orders
     /// nothing else; what the system's own locks order is not relied upon.
     #[track_caller]
     fn wait(word: &Self::U32, expected: u32) {

@@ -33,7 +33,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A source file whose code is not what it was when the lock was
+    /// Returns a source file whose code is not what it was when the lock was
     /// verified.
     pub fn stale(&self) -> Option<&str> {
         let stale = self
@@ -54,7 +54,7 @@ impl Record {
 pub const HEADER: &str =
     "lock\tpromises\tleast bound\texecutions\trandom schedules\tmutants\tkilled\targued\tsources\n";
 
-/// The record `before` with the lines for these results in the place of
+/// Returns the record `before` with the lines for these results in the place of
 /// theirs. A lock with a promise that is broken or was cut, or whose mutants
 /// were not tried, has none.
 pub fn lines(before: &str, results: &[LockResult]) -> String {
@@ -123,7 +123,7 @@ pub fn recorded() -> Vec<Record> {
     read(include_str!("../verified.tsv"))
 }
 
-/// The records that `text` has, which [`lines`] wrote.
+/// Returns the records that `text` has, which [`lines`] wrote.
 pub fn read(text: &str) -> Vec<Record> {
     text.lines()
         .skip(1)

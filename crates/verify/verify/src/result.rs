@@ -9,17 +9,17 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// In every execution within the bound.
+    /// It was kept in every execution within the bound.
     Holds,
-    /// In every execution explored, but some within the bounds were left out.
+    /// It was kept in every execution explored, but some within the bounds were left out.
     Cut,
-    /// In every schedule drawn at random.
+    /// It was kept in every schedule drawn at random.
     Passes,
-    /// Not in one execution.
+    /// It was broken in one execution.
     Fails,
 }
 
-/// Who looked.
+/// Says who looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checker {
@@ -48,10 +48,10 @@ pub struct PropertyResult {
     pub seconds: f64,
     /// Tells whether it holds.
     pub outcome: Verdict,
-    /// Of one that was cut, what was left out, a sentence each.
+    /// Says what was left out of one that was cut, a sentence each.
     pub left_out: Vec<String>,
-    /// Of one that was cut, how many random fair schedules were run beyond what was
-    /// explored.
+    /// The number of random fair schedules that were run beyond what was explored, of
+    /// one that was cut.
     pub schedules: u64,
     /// Tells how far the order of two reads of a word was explored.
     pub reads: Reads,
@@ -100,7 +100,7 @@ pub struct Survivor {
     /// Says whether every property was explored to its end. If not, a longer run may yet kill
     /// it.
     pub decided: bool,
-    /// Why it breaks no promise, if that is known.
+    /// The reason why it breaks no promise, if that is known.
     pub because: Option<String>,
 }
 
@@ -143,18 +143,18 @@ pub struct LockResult {
     pub mutants: Option<usize>,
     /// Counts those of them that break a promise.
     pub killed: Option<usize>,
-    /// Of the mutants, those of an ordering.
+    /// The mutants of an ordering.
     pub orderings: Count,
-    /// Of the mutants, those of the structure.
+    /// The mutants of the structure.
     pub structure: Count,
-    /// Of the mutants, those planted in the source.
+    /// The mutants planted in the source.
     pub planted: Count,
-    /// Those that break none, and nobody has said why.
+    /// The mutants that break none, where nobody has said why.
     pub survivors: Vec<Survivor>,
-    /// Those that break none, for a reason that is known: they are as good
+    /// The mutants that break none, for a reason that is known: they are as good
     /// as the source, or cost speed only.
     pub argued: Vec<Survivor>,
-    /// Those that break one, and which.
+    /// The mutants that break one, and which.
     pub dead: Vec<Killed>,
 }
 
@@ -173,7 +173,7 @@ impl LockResult {
             .all(|property| property.outcome != Verdict::Cut)
     }
 
-    /// No promise broken, nothing in the source without need.
+    /// Tells whether no promise is broken, and nothing in the source is without need.
     pub fn is_kept(&self) -> bool {
         self.holds() && self.survivors.is_empty()
     }

@@ -18,7 +18,7 @@ pub fn add_source(name: &'static str, text: String) {
     }
 }
 
-/// All that is known of such files in this process.
+/// Returns all that is known of such files in this process.
 pub(crate) fn all_added() -> Vec<(String, String)> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let owned = added
@@ -43,14 +43,14 @@ fn added(file: &str) -> Option<&'static str> {
     Some(text)
 }
 
-/// The text of a line, from 1.
+/// Returns the text of a line, from 1.
 pub(crate) fn line(file: &str, line: u32) -> Option<&'static str> {
     let ours = FILES.iter().find(|(name, _)| file.ends_with(name));
     let text = ours.map(|(_, text)| *text).or_else(|| added(file))?;
     text.lines().nth(line.checked_sub(1)? as usize)
 }
 
-/// The line that begins the block around this line: an item that is not inside
+/// Returns the line that begins the block around this line: an item that is not inside
 /// another.
 pub(crate) fn block(file: &str, at: u32) -> &'static str {
     let begins = |text: &str| text.starts_with(|first: char| first.is_ascii_lowercase());
@@ -64,7 +64,7 @@ pub(crate) fn name_of(file: &str) -> Option<&'static str> {
     names.find(|name| file.ends_with(name))
 }
 
-/// The lines of code of a file, each with its number; comments and tests do not
+/// Returns the lines of code of a file, each with its number; comments and tests do not
 /// count.
 pub(crate) fn code(file: &str) -> Vec<(u32, &'static str)> {
     let mut ours = FILES.iter();
@@ -90,7 +90,7 @@ pub(crate) fn contains(file: &str, part: &str) -> bool {
     ours.is_some_and(|(_, text)| text.lines().any(|line| line.contains(part)))
 }
 
-/// A file's name below the folder of its crate's source, and a hash of its
+/// Returns a file's name below the folder of its crate's source, and a hash of its
 /// code: comments and tests do not count.
 pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
     let (name, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
@@ -147,7 +147,7 @@ pub(crate) fn field(file: &str, at: u32, column: u32) -> Option<String> {
     (!name.is_empty()).then(|| name.chars().rev().collect())
 }
 
-/// `l->slots.flag` of `l->slots[slot % 2].flag, 1`, and what comes behind: the
+/// Returns `l->slots.flag` of `l->slots[slot % 2].flag, 1`, and what comes behind: the
 /// index of an array has no name of its own.
 fn path_in_c(text: &str) -> (String, &str) {
     let (mut path, mut depth) = (String::new(), 0);

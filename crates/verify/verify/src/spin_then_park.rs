@@ -118,7 +118,7 @@ fn writes_wake() -> impl Iterator<Item = Property> {
     })
 }
 
-/// No wake-up is lost, whatever a lock's waiters wait for: a counter that all
+/// Returns no wake-up is lost, whatever a lock's waiters wait for: a counter that all
 /// of them watch (ticket), a word of their own (mcs), or one that its writer
 /// leaves behind (clh).
 pub(crate) fn park_properties() -> Vec<Property> {

@@ -25,7 +25,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// One for each thread of a model, and as many for whoever else has some.
 static KEPT: [Kept; 8] = [const { Kept::new() }; 8];
 
-/// From now on stacks are kept in this process, if it has functions that do.
+/// Keeps stacks from now on in this process, if it has functions for that.
 #[doc(hidden)]
 pub fn keep() {
     ON.store(true, Ordering::Relaxed);
@@ -189,7 +189,7 @@ pub unsafe fn unmap(address: *mut c_void, length: size_t) -> c_int {
     done as c_int
 }
 
-/// A stack of which a part was changed is not kept.
+/// Forgets a stack of which a part was changed.
 fn forget(address: usize, length: usize) {
     for kept in KEPT.iter().filter(|kept| kept.overlaps(address, length)) {
         kept.leave(NONE);

@@ -22,7 +22,7 @@ pub trait Subject: Send + Sync {
         false
     }
 
-    /// A free one; with `about_to_wrap`, with its counters at their last
+    /// Returns a free one; with `about_to_wrap`, with its counters at their last
     /// value.
     fn make(&self, about_to_wrap: bool) -> Box<dyn Instance>;
 }
@@ -33,32 +33,32 @@ pub trait Subject: Send + Sync {
 /// [`TimedLock`], [`BigLock`] and [`locklab_locks::lock_api::RawRwLock`] want that have their names.
 #[allow(clippy::missing_safety_doc, reason = "said once, above")]
 pub trait Instance {
-    /// The lock's own memory: its address and size.
+    /// Returns the lock's own memory: its address and size.
     fn memory(&self) -> (usize, usize);
 
-    /// A context, its address, and its size.
+    /// Returns a context, its address, and its size.
     fn context(&self) -> (Context, usize, usize);
 
-    /// As [`RawLock::lock`].
+    /// Does what [`RawLock::lock`] does.
     unsafe fn lock(&self, context: &Context);
 
-    /// As [`RawLock::try_lock`].
+    /// Does what [`RawLock::try_lock`] does.
     unsafe fn try_lock(&self, context: &Context) -> bool;
 
-    /// As [`RawLock::unlock`].
+    /// Does what [`RawLock::unlock`] does.
     unsafe fn unlock(&self, context: &Context);
 
-    /// As [`RawLock::is_locked`].
+    /// Does what [`RawLock::is_locked`] does.
     fn is_locked(&self) -> Option<bool> {
         None
     }
 
-    /// Of a program in the form of a lock ([`crate::litmus`]): how it has ended.
+    /// Returns how a program in the form of a lock ([`crate::litmus`]) has ended.
     fn outcome(&self) -> u64 {
         unimplemented!("no program")
     }
 
-    /// As [`TimedLock::lock_until`].
+    /// Does what [`TimedLock::lock_until`] does.
     unsafe fn lock_until(&self, _: &Context, _: u64) -> bool {
         unimplemented!("no timeout")
     }
@@ -76,42 +76,42 @@ pub trait Instance {
         unimplemented!("no timeout")
     }
 
-    /// As [`locklab_locks::lock_api::RawRwLock::lock_shared`].
+    /// Does what [`locklab_locks::lock_api::RawRwLock::lock_shared`] does.
     unsafe fn read(&self, _: &Context) {
         unimplemented!("no readers")
     }
 
-    /// As [`locklab_locks::lock_api::RawRwLock::try_lock_shared`].
+    /// Does what [`locklab_locks::lock_api::RawRwLock::try_lock_shared`] does.
     unsafe fn try_read(&self, _: &Context) -> bool {
         unimplemented!("no readers")
     }
 
-    /// As [`locklab_locks::lock_api::RawRwLock::unlock_shared`].
+    /// Does what [`locklab_locks::lock_api::RawRwLock::unlock_shared`] does.
     unsafe fn read_unlock(&self, _: &Context) {
         unimplemented!("no readers")
     }
 
-    /// As [`RawRwLockDowngrade::downgrade`].
+    /// Does what [`RawRwLockDowngrade::downgrade`] does.
     unsafe fn downgrade(&self) {
         unimplemented!("no readers")
     }
 
-    /// As [`BigLock::init`].
+    /// Does what [`BigLock::init`] does.
     unsafe fn init(&self) {
         unimplemented!("no big lock")
     }
 
-    /// As [`BigLock::held`].
+    /// Does what [`BigLock::held`] does.
     fn held(&self) -> bool {
         unimplemented!("no big lock")
     }
 
-    /// As [`BigLock::release_all`].
+    /// Does what [`BigLock::release_all`] does.
     unsafe fn release_all(&self) -> u32 {
         unimplemented!("no big lock")
     }
 
-    /// As [`BigLock::acquire_count`].
+    /// Does what [`BigLock::acquire_count`] does.
     unsafe fn acquire_count(&self, _: u32) {
         unimplemented!("no big lock")
     }
@@ -288,12 +288,12 @@ impl<P: Platform, L: BigLock<P>> Instance for BigInstance<P, L> {
     }
 }
 
-/// The lock type `L` as a value.
+/// Returns the lock type `L` as a value.
 pub fn subject<P: Platform, L: RawLock<P>>() -> std::sync::Arc<dyn Subject> {
     std::sync::Arc::new(Plain::<P, L>(PhantomData))
 }
 
-/// A lock whose acquisition can be given up; `idle` says whether a context
+/// Returns a lock whose acquisition can be given up; `idle` says whether a context
 /// that was may go.
 pub(crate) fn timed<P: Platform, L: TimedLock<P>>(idle: Idle<P, L>) -> std::sync::Arc<dyn Subject> {
     std::sync::Arc::new(Timed::<P, L>(idle, None))
@@ -306,13 +306,13 @@ pub(crate) fn failing<P: Platform, L: TimedLock<P>>(
     std::sync::Arc::new(Timed::<P, L>(|_| true, Some(or_fail)))
 }
 
-/// A lock that readers share.
+/// Returns a lock that readers share.
 pub(crate) fn shared<P: Platform, L: RawLock<P> + RawRwLockDowngrade>()
 -> std::sync::Arc<dyn Subject> {
     std::sync::Arc::new(Shared::<P, L>(PhantomData))
 }
 
-/// A big lock.
+/// Returns a big lock.
 pub(crate) fn big<P: Platform, L: BigLock<P>>() -> std::sync::Arc<dyn Subject> {
     std::sync::Arc::new(Big::<P, L>(PhantomData))
 }

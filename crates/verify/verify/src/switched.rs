@@ -24,7 +24,7 @@ impl Switch {
         &SITES[self.0 as usize - 1]
     }
 
-    /// The file, line and column of the switch.
+    /// Returns the file, line and column of the switch.
     pub(crate) fn place(self) -> Place {
         let switch::Site {
             file, line, column, ..
@@ -32,7 +32,7 @@ impl Switch {
         Place { file, line, column }
     }
 
-    /// Source file, line and column.
+    /// Returns source file, line and column.
     pub(crate) fn line(self) -> String {
         let Place { file, line, column } = self.place();
         format!(
@@ -57,7 +57,7 @@ impl Switch {
 #[derive(Default)]
 pub(crate) struct Switched {
     properties: Vec<Property>,
-    /// Of each model, in their order.
+    /// The switches passed by each model, in their order.
     passed: Vec<BTreeSet<Switch>>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Switched {
 const EXECUTIONS: u64 = 300;
 
 impl Switched {
-    /// The copy of the lock called `name`, if it is one of the catalogue.
+    /// Returns the copy of the lock called `name`, if it is one of the catalogue.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Some(Self {
             properties: models::properties_of(name)?,
@@ -109,18 +109,18 @@ impl Switched {
         self.passed.push(passed);
     }
 
-    /// All that some model passes.
+    /// Returns all that some model passes.
     fn all_passed(&self) -> BTreeSet<Switch> {
         self.passed.iter().flatten().copied().collect()
     }
 
-    /// Every mutant that a model can look at.
+    /// Returns every mutant that a model can look at.
     pub(crate) fn mutants(&self) -> impl Iterator<Item = Switch> + use<> {
         let all = self.all_passed().into_iter();
         all.filter(|switch| switch.change() != BRANCH)
     }
 
-    /// The conditions and the branches without one of these source files, and what
+    /// Returns the conditions and the branches without one of these source files, and what
     /// the models have found there.
     pub(crate) fn branches(&self, files: &[String]) -> Vec<(Place, Branch)> {
         let passed = self.all_passed();
@@ -158,7 +158,7 @@ impl Switched {
         places.map(|(place, ways)| (place, branch(&ways))).collect()
     }
 
-    /// The promises of the lock with this switch on that can tell it from the
+    /// Returns the promises of the lock with this switch on that can tell it from the
     /// lock.
     pub(crate) fn properties(&self, on: Switch) -> Vec<Property> {
         let with_passed = self.properties.iter().zip(&self.passed);

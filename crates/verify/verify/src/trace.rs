@@ -167,7 +167,7 @@ const WIDTH: usize = 72;
 /// The most steps that are shown where there is little room.
 pub const SHOWN: usize = 60;
 
-/// The interleaving: one line a step, one column a thread. Of more than
+/// Returns the interleaving: one line a step, one column a thread. Of more than
 /// `most` steps the first and the last are shown.
 pub fn interleaving(steps: &[Step], most: usize) -> String {
     use std::fmt::Write;

@@ -136,7 +136,7 @@ pub fn verify_these(
     results
 }
 
-/// The files in which a lock's operations stand.
+/// Returns the files in which a lock's operations stand.
 fn sources(passed: &[Passed]) -> Vec<(String, u64)> {
     let mutants = passed.iter().flat_map(|passed| &passed.mutants);
     let files: BTreeSet<_> = mutants.map(|mutant| mutant.place.file).collect();
@@ -157,7 +157,7 @@ fn covered(lock: &str, passed: &[Passed]) -> Covered {
     all.covered(lock, &source_files(passed))
 }
 
-/// The files whose operations the models of a lock are there to show needed.
+/// Returns the files whose operations the models of a lock are there to show needed.
 fn source_files(passed: &[Passed]) -> Vec<String> {
     let mutants = passed.iter().flat_map(|passed| &passed.mutants);
     let files: BTreeSet<_> = mutants.map(|mutant| mutant.place.file).collect();
@@ -170,7 +170,7 @@ fn source_files(passed: &[Passed]) -> Vec<String> {
 enum Job {
     /// One of its properties, by its place.
     Explore(usize),
-    /// To run its random schedules.
+    /// It runs random schedules.
     Draw,
 }
 

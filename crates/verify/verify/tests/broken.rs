@@ -15,7 +15,7 @@ const INFO: Info = Info {
     ..Info::BASE
 };
 
-/// The properties that fail, and how.
+/// Returns the properties that fail, and how.
 fn failures<L: RawLock<Loom>>() -> Vec<(&'static str, String)> {
     let mut failures = Vec::new();
     for property in properties::<L>() {

@@ -31,7 +31,7 @@ fn protect(start: *mut c_void, protection: c_int) {
     assert_eq!(unsafe { libc::mprotect(start, PAGE, protection) }, 0);
 }
 
-/// The permissions of what is mapped in these bytes.
+/// Returns the permissions of what is mapped in these bytes.
 fn mapped(start: *mut c_void, length: usize) -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let inside = maps.lines().filter_map(|line| {

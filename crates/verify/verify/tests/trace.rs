@@ -5,7 +5,7 @@ use locklab_verify::{
     properties_of,
 };
 
-/// The steps to the failure of a mutant of mcs: the first that few executions
+/// Returns the steps to the failure of a mutant of mcs: the first that few executions
 /// pass and `pick` picks.
 fn steps(pick: impl Fn(&Mutation) -> bool) -> (String, Vec<Step>) {
     let properties = properties_of("mcs").expect("a lock");

@@ -60,7 +60,7 @@ pub enum Kind {
     Matrix,
 }
 
-/// What a matrix shows besides, on a simulated machine.
+/// Says what a matrix shows besides, on a simulated machine.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct SimulatedExtras {

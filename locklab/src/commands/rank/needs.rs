@@ -22,7 +22,7 @@ pub enum Need {
     SharedMemory,
     /// A thread brings nothing of its own.
     NoContext,
-    /// At most so many bytes.
+    /// The lock has at most so many bytes.
     Bytes(usize),
 }
 

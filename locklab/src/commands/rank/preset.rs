@@ -30,7 +30,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// The lengths of the critical section and of the time outside, ns.
+    /// Returns the lengths of the critical section and of the time outside, ns.
     pub(super) fn lengths(self) -> [u64; 2] {
         match self {
             Self::Counter => [10, 50],
@@ -43,12 +43,12 @@ impl Preset {
         }
     }
 
-    /// The numbers of threads on so many CPUs, if it sets them.
+    /// Returns the numbers of threads on so many CPUs, if it sets them.
     pub(super) fn threads(self, cpus: usize) -> Option<Vec<usize>> {
         (self == Self::Oversubscribed).then(|| vec![2 * cpus, 4 * cpus])
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub(super) fn word(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())

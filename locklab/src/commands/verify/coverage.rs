@@ -6,7 +6,7 @@ use locklab_document::{Column, Table, render};
 use locklab_verify::{LockResult, Share};
 use std::fmt::Write;
 
-/// One line a lock, then what is not reached, then the values of its words.
+/// Returns one line a lock, then what is not reached, then the values of its words.
 pub(super) fn coverage(locks: &[LockResult]) -> String {
     let of = |share: Share| format!("{}/{}", share.reached, share.of);
     // Of a lock of the user's own they are not noted.

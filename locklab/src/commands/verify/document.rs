@@ -6,7 +6,8 @@ use locklab_document::page::wrapped;
 use locklab_verify::{Candidate, LockResult, Options};
 use serde_json::{Value, json};
 
-/// For machines; `seconds` is what a promise was allowed at most, if anything.
+/// Returns the result for machines; `seconds` is what a promise was allowed at most, if
+/// anything.
 pub(super) fn document(
     results: &[LockResult],
     options: Options,
@@ -29,7 +30,7 @@ pub(super) fn document(
     })
 }
 
-/// A paragraph for each lock of which something is assumed, to follow the
+/// Returns a paragraph for each lock of which something is assumed, to follow the
 /// table.
 pub(super) fn assumed(assumptions: &Assumptions) -> String {
     let paragraphs = assumptions.iter().map(|(name, assumed)| {

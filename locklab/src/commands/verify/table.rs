@@ -8,7 +8,7 @@ use locklab_verify::{
 };
 use std::fmt::Write;
 
-/// The table of what was found.
+/// Returns the table of what was found.
 ///
 /// One line a property: threads, the bound on preemptions ("any": none),
 /// executions explored, and what came of them. With mutants, one line a
@@ -179,7 +179,7 @@ fn one_order(lock: &LockResult) -> Option<String> {
     })
 }
 
-/// Every failure with all its steps, as tables; a line if there is none.
+/// Returns every failure with all its steps, as tables; a line if there is none.
 pub(super) fn traces(locks: &[LockResult]) -> String {
     let mut text = String::new();
     for lock in locks {

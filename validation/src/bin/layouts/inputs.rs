@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What jq is asked; one word.
+/// The question for jq; one word.
 pub(crate) const QUERY: &str = "map(select(.age>30)|{name,town:(.town|ascii_upcase)})|group_by(.town)|map({t:.[0].town,n:length})";
 
 const LUA: &str = "\
@@ -56,13 +56,13 @@ pub(crate) fn write(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A linear congruential generator; its upper bits are good enough for text.
+/// Draws from a linear congruential generator, whose upper bits are good enough for text.
 fn draw(state: &mut u32) -> u32 {
     *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     *state >> 12
 }
 
-/// Text that compresses as text does.
+/// Returns the text that compresses as text does.
 fn prose(bytes: usize) -> String {
     let words = [
         "lock", "queue", "handoff", "spins", "while", "a", "node", "waits", "for", "its",
@@ -79,7 +79,7 @@ fn prose(bytes: usize) -> String {
     text
 }
 
-/// C for a compiler that needs no header.
+/// Returns C for a compiler that needs no header.
 fn functions(count: usize) -> String {
     let mut text = String::new();
     for n in 0..count {
@@ -117,7 +117,7 @@ fn rows(count: u32) -> String {
     format!("[{}]", rows.join(","))
 }
 
-/// A document with attributes, entities and text.
+/// Returns a document with attributes, entities and text.
 fn tree(count: u32) -> String {
     let (mut state, mut text) = (5, "<?xml version=\"1.0\"?>\n<list>\n".to_owned());
     for n in 0..count {

@@ -32,7 +32,7 @@ const LAYOUTS: [(&str, &str); 4] = [
     ("shuffled", "-Wl,--shuffle-sections=.text*=7"),
 ];
 
-/// What the command line says.
+/// Holds what the command line says.
 struct Options {
     locklab: PathBuf,
     folder: PathBuf,
@@ -170,7 +170,7 @@ fn build(folder: &Path, program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-/// The newest unpacked sources of a crate in Cargo's registry.
+/// Returns the newest unpacked sources of a crate in Cargo's registry.
 fn crate_sources(name: &str) -> Result<PathBuf, String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -276,7 +276,7 @@ fn locklab(options: &Options, arguments: &[&str]) -> Result<Value, String> {
     })
 }
 
-/// What the model says of both builds.
+/// Returns what the model says of both builds.
 fn predict(
     options: &Options,
     [baseline, experiment]: [String; 2],
@@ -295,7 +295,7 @@ fn predict(
     }
 }
 
-/// The times of both builds, in pairs.
+/// Returns the times of both builds, in pairs.
 fn measure(
     options: &Options,
     [baseline, experiment]: [String; 2],

@@ -16,7 +16,7 @@ pub(crate) struct Program {
     pub(crate) arguments: &'static str,
 }
 
-/// Where the sources of a program come from.
+/// Says where the sources of a program come from.
 pub(crate) enum Source {
     /// `apt-get source` of this package.
     Debian(&'static str),

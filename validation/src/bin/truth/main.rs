@@ -285,7 +285,7 @@ impl Truth {
         }
     }
 
-    /// The gates of `locklab advise`, and what it says of the locks.
+    /// Returns the gates of `locklab advise`, and what it says of the locks.
     /// Where the CPUs were moved while it was recorded, advice is for each place; that counts
     /// which is nearest to where the row is measured.
     fn advised(
@@ -328,7 +328,7 @@ impl Truth {
         Ok(json!({ "gate": gate, "replayed_here": gate["replayed_here"], "locks": said }))
     }
 
-    /// The replayed rate of glibc's mutex as a part of the program's own, and the
+    /// Returns the replayed rate of glibc's mutex as a part of the program's own, and the
     /// replayed ratios of the locks that wait in the replay as in the program.
     fn ranked(&self, program: &Program, trace: &Path) -> Result<Value, String> {
         let alike = |lock: &&str| lock.ends_with(":spin") || lock.starts_with("futex");
@@ -362,7 +362,7 @@ impl Truth {
         Ok(json!({ "gate": { "ratio": ratio, "passes": passes }, "locks": said }))
     }
 
-    /// The program's rate under a lock by that under glibc's.
+    /// Returns the program's rate under a lock by that under glibc's.
     fn measured(&self, program: &Program, lock: &str) -> Result<Value, String> {
         let (name, wait) = match lock.strip_suffix(":spin") {
             Some(name) => (name, "spin"),

@@ -13,7 +13,7 @@ pub(crate) const ATTEMPTS: usize = 2;
 const SAME: f64 = 1.6;
 /// The share of one CPU that others may have.
 const OTHERS: f64 = 0.10;
-/// For how long the CPUs are waited for before a part, if they are elsewhere.
+/// The time for which the CPUs are waited for before a part, if they are elsewhere.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Says how far apart the CPUs are.
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-/// Two of them.
+/// Returns two of them.
 fn cpus() -> (usize, usize) {
     match Native::probe().topology.order[..] {
         [a, b, ..] => (a, b),

@@ -44,7 +44,7 @@ impl Program {
         }
     }
 
-    /// The lock of the catalogue that is glibc's.
+    /// Returns the lock of the catalogue that is glibc's.
     pub(crate) fn today(&self) -> &'static str {
         match self.name {
             "readers" => "pthread-rwlock",
@@ -56,7 +56,7 @@ impl Program {
 /// The rate as the programs here print it.
 const RATE: &str = "rate[/s]:higher=rate ([0-9]+)";
 
-/// All programs, whose files are in `folder` once [`prepare`] has made them.
+/// Returns all programs, whose files are in `folder` once [`prepare`] has made them.
 pub(crate) fn programs(folder: &Path) -> Vec<Program> {
     let own = |name, about, file: &str, arguments: &str| Program {
         name,
@@ -164,7 +164,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
     ]
 }
 
-/// The folder of the sources.
+/// Returns the folder of the sources.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/truth")
 }

@@ -20,8 +20,8 @@ struct Score {
     /// Measured so widely that they may be better and worse: there is no truth to be
     /// right about.
     undecided: usize,
-    /// Where nothing was to gain: an upper bound of every lock, and no prediction of
-    /// one.
+    /// The result where nothing was to gain: an upper bound of every lock, and no
+    /// prediction of one.
     bounds: Bounds,
 }
 
@@ -40,7 +40,7 @@ fn nothing_to_gain(gate: &Value) -> bool {
     gate["why"] == "nothing to gain"
 }
 
-/// A ratio as predicted: that of a lock, or the bound of all locks.
+/// Returns a ratio as predicted: that of a lock, or the bound of all locks.
 fn predicted(gate: &Value, of: &Value) -> String {
     match (nothing_to_gain(gate), of.is_null()) {
         (true, false) => "at most 1".to_owned(),
@@ -48,7 +48,7 @@ fn predicted(gate: &Value, of: &Value) -> String {
     }
 }
 
-/// The table of the rows that are kept, and its scores.
+/// Returns the table of the rows that are kept, and its scores.
 pub(crate) fn table(kept: &Value) -> String {
     let mut text = "| program, round trip | gate | lock | simulated | replayed | measured |\n\
                     | --- | --- | --- | --- | --- | --- |\n"
@@ -178,7 +178,7 @@ fn gate(gate: &Value) -> String {
     }
 }
 
-/// A ratio with its interval, if it has one.
+/// Returns a ratio with its interval, if it has one.
 fn ratio(of: &Value) -> String {
     if let Some(why) = of["why"].as_str() {
         return why.to_owned();
@@ -194,7 +194,7 @@ fn ratio(of: &Value) -> String {
     }
 }
 
-/// The round trips between the CPUs while the row was made, and what disturbed it.
+/// Returns the round trips between the CPUs while the row was made, and what disturbed it.
 fn trips(row: &Value) -> String {
     let spans = row["spans"].as_array().map_or(&[][..], Vec::as_slice);
     let trip = |of: &Value| of["round_trip"].as_f64().filter(|ns| *ns > 0.0);
@@ -213,7 +213,7 @@ fn trips(row: &Value) -> String {
 }
 
 impl Pair {
-    /// With a tie where there is no direction.
+    /// Returns it with a tie where there is no direction.
     fn level(&self) -> Self {
         let level = |ratio| match direction(ratio) {
             0 => 1.0,
@@ -230,7 +230,7 @@ impl Pair {
     }
 }
 
-/// Better, worse, or neither.
+/// Returns better, worse, or neither.
 fn direction(ratio: f64) -> i8 {
     match ratio {
         ratio if ratio > 1.0 + FLAT => 1,
@@ -239,7 +239,7 @@ fn direction(ratio: f64) -> i8 {
     }
 }
 
-/// Spearman's rank correlation; none if all that was predicted, or measured, is equal.
+/// Returns Spearman's rank correlation; none if all that was predicted, or measured, is equal.
 fn correlation(pairs: &[Pair]) -> Option<f64> {
     let predicted = ranks(pairs.iter().map(|pair| pair.predicted).collect());
     let measured = ranks(pairs.iter().map(|pair| pair.measured).collect());

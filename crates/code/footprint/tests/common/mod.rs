@@ -76,7 +76,7 @@ pub(crate) const BARE: &[&str] = &[
     "-Wl,--build-id=none",
 ];
 
-/// `BARE` and others.
+/// Returns `BARE` and others.
 pub(crate) fn bare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [BARE, more].concat()
 }

@@ -116,7 +116,7 @@ impl Run {
             .unwrap_or_else(|e| panic!("{e}: '{}', {:?}", self.text, self.output))
     }
 
-    /// A number of the report, by its JSON pointer.
+    /// Returns a number of the report, by its JSON pointer.
     pub(crate) fn number(&self, pointer: &str) -> u64 {
         let json = self.json();
         let number = json.pointer(pointer).and_then(|value| value.as_u64());

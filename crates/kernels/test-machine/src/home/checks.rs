@@ -42,7 +42,7 @@ impl Home {
             })
     }
 
-    /// Everything that decides what can be measured on the machine.
+    /// Returns everything that decides what can be measured on the machine.
     #[must_use]
     pub fn checks(&self, settings: &TestMachineSettings) -> Vec<Check> {
         let mut checks = self.starting(settings);

@@ -22,7 +22,7 @@ pub(super) const BEFORE_PANIC: usize = 4;
 const PSTORE: &str =
     "cat /sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt 2>/dev/null | tail -n 200";
 
-/// The lines that say most about the end of a kernel: those around its panic,
+/// Returns the lines that say most about the end of a kernel: those around its panic,
 /// which stands above a trace of any length, or else the last.
 pub(super) fn tail(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text
@@ -47,7 +47,7 @@ impl Machine<'_> {
         last_words(None);
     }
 
-    /// A failed sample: brings the machine home, and keeps what its kernel said
+    /// Returns a failed sample: brings the machine home, and keeps what its kernel said
     /// last.
     pub(super) fn failed(&mut self, why: String) -> Trouble {
         let console = self.last_lines();
@@ -184,7 +184,7 @@ impl Machine<'_> {
         )
     }
 
-    /// The lines of the console since the present start that matter.
+    /// Returns the lines of the console since the present start that matter.
     fn last_lines(&self) -> Vec<String> {
         let Some((_, log)) = &self.console else {
             return Vec::new();

@@ -79,7 +79,7 @@ impl Stage {
         })
     }
 
-    /// A command that brings the machine home, whatever it does: in a boot of its
+    /// Returns a command that brings the machine home, whatever it does: in a boot of its
     /// own, as a real one does.
     fn power_cycle(&self) -> String {
         format!(
@@ -89,7 +89,8 @@ impl Stage {
     }
 }
 
-/// Long enough for a script on any machine, or short where it must run out.
+/// Returns settings with a limit that is long enough for a script on any machine, or
+/// short where it must run out.
 fn limited(seconds: f64) -> TestMachineSettings {
     TestMachineSettings {
         limit: Some(Limit::try_from(seconds).unwrap()),

@@ -12,7 +12,7 @@ as C++ classes; `locklab_inline.h` has the fast paths as inline functions, named
 with the suffix `_inline`.
 ";
 
-/// The chapter of the book that a header makes.
+/// Returns the chapter of the book that a header makes.
 pub(crate) fn chapter(header: &str) -> String {
     let mut text = HEAD.to_owned();
     for (comment, declaration) in items(header) {
@@ -61,7 +61,7 @@ fn items(header: &str) -> Vec<(String, String)> {
     items
 }
 
-/// The text of a comment, as Markdown.
+/// Returns the text of a comment, as Markdown.
 fn prose(comment: &str) -> String {
     let inside = comment.trim_start_matches("/*").trim_end_matches("*/");
     let lines = inside.lines().map(|line| {
@@ -72,7 +72,7 @@ fn prose(comment: &str) -> String {
     text.trim().replace("Requires:", "**Requires:**")
 }
 
-/// A declaration whose members' comments take no lines for their marks.
+/// Returns a declaration whose members' comments take no lines for their marks.
 fn compact(declaration: &str) -> String {
     let text = declaration
         .replace("/*\n   ", "/* ")
@@ -84,7 +84,7 @@ fn compact(declaration: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The name that a declaration declares.
+/// Returns the name that a declaration declares.
 fn title(declaration: &str) -> String {
     let name = |text: &str| {
         let word = |c: char| c.is_alphanumeric() || c == '_';

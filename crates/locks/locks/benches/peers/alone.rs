@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Pairs of slices in a block.
 pub(crate) const SLICES: u64 = 8;
 
-/// How much work lies between lock and unlock, and between unlock and lock.
+/// Says how much work lies between lock and unlock, and between unlock and lock.
 pub(crate) struct Distance {
     /// Steps of work.
     steps: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Distance {
     pub(crate) pairs: u64,
 }
 
-/// None, about 10 ns, and about 30 ns.
+/// Returns three distances: none, about 10 ns, and about 30 ns.
 pub(crate) fn distances() -> [Distance; DISTANCES] {
     // For so long (20 ms) that a CPU which was idle has come to its full speed.
     let step = (0..200).map(|_| step()).fold(f64::INFINITY, f64::min);
@@ -40,7 +40,7 @@ pub(crate) fn distances() -> [Distance; DISTANCES] {
     })
 }
 
-/// Nanoseconds of one step of work.
+/// Returns the nanoseconds of one step of work.
 fn step() -> f64 {
     const STEPS: u64 = 100_000;
     let begin = Instant::now();
@@ -48,7 +48,7 @@ fn step() -> f64 {
     begin.elapsed().as_nanos() as f64 / STEPS as f64
 }
 
-/// Nanoseconds a pair of the peer (baseline) and of ours, over one block.
+/// Returns the nanoseconds a pair of the peer (baseline) and of ours, over one block.
 /// A pair of slices in which another program had the CPU is measured again;
 /// `None` if that does not help.
 pub(crate) fn alone(

@@ -29,7 +29,7 @@ pub(crate) fn pin(index: usize) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin(_: usize) {}
 
-/// How often this thread was taken off its CPU against its will.
+/// Returns how often this thread was taken off its CPU against its will.
 #[cfg(target_os = "linux")]
 pub(crate) fn preemptions() -> libc::c_long {
     // SAFETY: a zeroed rusage is a valid one, and the call writes it.
@@ -45,7 +45,7 @@ pub(crate) fn preemptions() -> i64 {
     0
 }
 
-/// What two threads did with a lock, each a second.
+/// Counts what two threads did with a lock, each a second.
 #[derive(Clone, Copy)]
 pub(crate) struct Contended {
     pub(crate) operations: f64,
@@ -57,14 +57,14 @@ pub(crate) struct Contended {
 }
 
 impl Contended {
-    /// The share of acquisitions that follow one of the same thread.
+    /// Returns the share of acquisitions that follow one of the same thread.
     pub(crate) fn kept(&self) -> f64 {
         1.0 - self.handoffs / self.operations
     }
 }
 
-/// Two threads on a lock. `None` if one of them was preempted on the way: then the
-/// other had the lock to itself, or waited.
+/// Runs two threads on a lock. Returns `None` if one of them was preempted on the way:
+/// then the other had the lock to itself, or waited.
 pub(crate) fn contend(contestant: &dyn Contestant) -> Option<Contended> {
     let mut counts = Counts::default();
     let stop = AtomicBool::new(false);
@@ -102,7 +102,7 @@ pub(crate) fn contend(contestant: &dyn Contestant) -> Option<Contended> {
     })
 }
 
-/// The round trip of a cache line between the two CPUs, in ns: what
+/// Returns the round trip of a cache line between the two CPUs, in ns: what
 /// contended figures depend on most.
 pub(crate) fn round_trip() -> f64 {
     const TRIPS: u32 = 2_000;

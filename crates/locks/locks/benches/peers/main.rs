@@ -50,7 +50,7 @@ type Make = fn() -> Box<dyn Contestant>;
 struct Pairing {
     ours: Make,
     peers: &'static [&'static str],
-    /// Whether the peers have the same algorithm. If not, nobody has, and
+    /// Says whether the peers have the same algorithm. If not, nobody has, and
     /// they are what a user would take instead.
     same: bool,
 }
@@ -143,7 +143,7 @@ struct Duel {
 }
 
 impl Duel {
-    /// A figure of two threads as the judge's pairs.
+    /// Returns a figure of two threads as the judge's pairs.
     fn together(&self, figure: impl Fn(&Contended) -> f64) -> Vec<Pair> {
         let pair = |([peer, ours], order): &([Contended; 2], Order)| {
             Pair::new(figure(peer), figure(ours), *order)
@@ -152,14 +152,14 @@ impl Duel {
     }
 }
 
-/// How often a measurement with contention is repeated for want of a quiet
+/// Says how often a measurement with contention is repeated for want of a quiet
 /// moment, before its block goes without.
 const ATTEMPTS: usize = 10;
 
 /// The distances at which a lock is measured alone: 0, 10 and 30 ns.
 const DISTANCES: usize = 3;
 
-/// Both sides of one slice each, in the order of the coin; `None` if one of
+/// Returns both sides of one slice each, in the order of the coin; `None` if one of
 /// them could not be measured.
 fn both<T>(order: Order, mut of: impl FnMut(Side) -> Option<T>) -> Option<[T; 2]> {
     let [first, second] = order.sides();
@@ -231,7 +231,7 @@ fn main() {
     tables::print(&duels, &distances, options.blocks, two.then_some(&*trips));
 }
 
-/// Every lock of ours that was asked for against each of its peers that is
+/// Returns every lock of ours that was asked for against each of its peers that is
 /// there.
 fn duels(options: &Options) -> Vec<Duel> {
     let there: Vec<String> = locklab_peers::all()
@@ -259,7 +259,7 @@ fn duels(options: &Options) -> Vec<Duel> {
     duels
 }
 
-/// The judge's answers on these pairs of each duel.
+/// Returns the judge's answers on these pairs of each duel.
 fn judged(duels: &[Duel], pairs: impl Fn(&Duel) -> Vec<Pair>, better: Direction) -> Vec<Judged> {
     let settings = Settings {
         // Each line is read by itself, and with others of the same lock.

@@ -16,7 +16,7 @@ fn median(values: &[f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A verdict on ours in a word of at most eight letters.
+/// Returns a verdict on ours in a word of at most eight letters.
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "faster",
@@ -27,7 +27,7 @@ fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// ours / peer with its limits, and the verdict.
+/// Returns ours / peer with its limits, and the verdict.
 fn columns(judged: &Judged) -> String {
     match (&judged.estimate, &judged.verdict) {
         (Some(estimate), verdict) if !matches!(verdict, Verdict::Invalid(_)) => {
@@ -44,7 +44,7 @@ fn columns(judged: &Judged) -> String {
     }
 }
 
-/// Everything.
+/// Prints all tables.
 pub(crate) fn print(
     duels: &[Duel],
     distances: &[Distance; DISTANCES],
@@ -155,7 +155,7 @@ pub(crate) fn print(
     print!("Against the same algorithm:\n{verdicts}");
 }
 
-/// The judge's answers on a figure of two threads.
+/// Returns the judge's answers on a figure of two threads.
 fn together(duels: &[Duel], figure: fn(&Contended) -> f64) -> Vec<Judged> {
     judged(
         duels,
@@ -164,7 +164,7 @@ fn together(duels: &[Duel], figure: fn(&Contended) -> f64) -> Vec<Judged> {
     )
 }
 
-/// The median of a figure of two threads, of the peer and of ours.
+/// Returns the median of a figure of two threads, of the peer and of ours.
 fn sides(duel: &Duel, figure: fn(&Contended) -> f64) -> [f64; 2] {
     [0, 1].map(|side| {
         let values: Vec<f64> = duel
@@ -176,7 +176,7 @@ fn sides(duel: &Duel, figure: fn(&Contended) -> f64) -> [f64; 2] {
     })
 }
 
-/// Where one side does more operations because one thread keeps it: it hands the lock
+/// Returns where one side does more operations because one thread keeps it: it hands the lock
 /// over less often than the other does. `None` where that is not the reason.
 fn kept(duel: &Duel, judged: &Judged) -> Option<String> {
     let [peer, ours] = sides(duel, |two| two.handoffs);
@@ -196,7 +196,7 @@ fn mark(duel: &Duel) -> char {
     if duel.same { ' ' } else { '~' }
 }
 
-/// How many of each verdict against peers of the same algorithm.
+/// Returns how many of each verdict against peers of the same algorithm.
 fn count(duels: &[Duel], judged: &[Judged]) -> String {
     ["faster", "equal", "SLOWER", "unclear", "too few"]
         .into_iter()

@@ -17,7 +17,7 @@ fn may_go(flag: u32, slot: usize) -> bool {
     flag == GO || (flag == 0 && slot == 0)
 }
 
-/// The flag of `slot` when the lock is free and the turn of the last slot comes
+/// Returns the flag of `slot` when the lock is free and the turn of the last slot comes
 /// next.
 fn last_turn(slot: usize, slots: usize) -> u32 {
     if slot == slots - 1 { GO } else { WAIT }

@@ -98,11 +98,11 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     const TRY: bool;
     /// The greatest number of CPUs: a power of two.
     const MAXCPUS: usize;
-    /// As [`RawLock::COUNTS`].
+    /// Means what [`RawLock::COUNTS`] means.
     #[doc(hidden)]
     const COUNTS: bool = false;
 
-    /// As [`RawLock::about_to_wrap`].
+    /// Does what [`RawLock::about_to_wrap`] does.
     #[doc(hidden)]
     fn about_to_wrap() -> Self {
         Self::default()
@@ -160,7 +160,7 @@ impl<P: Platform, Q: Queue<P>> Mplock<Q, P> {
         "the number of CPUs is a power of two, two at least"
     );
 
-    /// A free lock.
+    /// Returns a free lock.
     pub const fn new() -> Self {
         const { Self::POWER_OF_TWO };
         Self {

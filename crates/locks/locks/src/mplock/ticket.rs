@@ -37,7 +37,7 @@ pub unsafe trait CpuState<P: Platform>: Default + Send + Sync + 'static {
     /// A state without a ticket, at depth 0.
     #[allow(clippy::declare_interior_mutable_const)]
     const FREE: Self;
-    /// The state itself.
+    /// Returns the state itself.
     fn state(&self) -> &Packed<P>;
 }
 

@@ -36,7 +36,7 @@ impl<L> Shared<L> {
         }
     }
 
-    /// One critical section; a `long` one relaxes in the middle, so that
+    /// Runs one critical section; a `long` one relaxes in the middle, so that
     /// others come meanwhile.
     ///
     /// # Safety
@@ -56,14 +56,14 @@ impl<L> Shared<L> {
         }
     }
 
-    /// How many critical sections there were.
+    /// Returns how many critical sections there were.
     pub(crate) fn counted(&mut self) -> u64 {
         let data = self.data.get_mut();
         assert_eq!(data[0], data[1], "lost updates");
         data[0]
     }
 
-    /// At most `turns` acquisitions with one context, by every way in and
+    /// Makes at most `turns` acquisitions with one context, by every way in and
     /// out, but none that begins after `deadline`; returns how many.
     ///
     /// # Safety
@@ -98,11 +98,11 @@ impl<L> Shared<L> {
     }
 }
 
-/// How long one lock is stressed, at most: on a machine with other things to
+/// Says how long one lock is stressed, at most: on a machine with other things to
 /// do, a handoff to a thread that is not running takes its time.
 pub(crate) const STRESS: Duration = Duration::from_millis(100);
 
-/// `threads` threads, at most `turns` acquisitions each.
+/// Runs `threads` threads, at most `turns` acquisitions each.
 pub(crate) fn stress<P: Platform, L: RawLock<P>>(threads: usize, turns: u64) {
     // Enough there for every way in and out.
     let turns = if cfg!(miri) { turns.min(17) } else { turns };
@@ -133,7 +133,7 @@ pub(crate) fn stress<P: Platform, L: RawLock<P>>(threads: usize, turns: u64) {
     assert_eq!(shared.counted(), made, "{}: lost updates", L::INFO.name);
 }
 
-/// `threads` threads, `turns` attempts each by `acquire`, which is given the
+/// Runs `threads` threads, `turns` attempts each by `acquire`, which is given the
 /// thread and the turn and may give up; `release` follows each that succeeds.
 pub(crate) fn some_give_up<P: Platform, L: Sync>(
     shared: &mut Shared<L>,

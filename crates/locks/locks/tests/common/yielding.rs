@@ -16,7 +16,7 @@ fn step_aside() {
     std::thread::sleep(Duration::from_micros(1));
 }
 
-/// While it lives, a thread sends itself a signal after some of its writes.
+/// Guards a stretch in which a thread sends itself a signal after some of its writes.
 pub(crate) struct Tormented;
 
 /// The signal; 0: none.
@@ -39,7 +39,7 @@ impl Drop for Tormented {
     }
 }
 
-/// After each write.
+/// Is called after each write.
 fn written() {
     thread_local! {
         static LEFT: Cell<u32> = const { Cell::new(WRITES) };
@@ -57,7 +57,7 @@ fn written() {
     }
 }
 
-/// How often each thread, by its number, has stepped aside.
+/// Says how often each thread, by its number, has stepped aside.
 pub(crate) static WAITED: [AtomicU32; CPUS] = [const { AtomicU32::new(0) }; CPUS];
 
 /// Fences against interrupts so far.
@@ -136,7 +136,7 @@ macro_rules! platform {
 }
 
 platform!(
-    /// With this machine's halves and bytes of a word.
+    /// Waits yield, with this machine's halves and bytes of a word.
     Yielding,
     Word<AtomicU32>,
     NODES,
@@ -144,7 +144,7 @@ platform!(
     HELD
 );
 platform!(
-    /// With the portable ones, which other machines use.
+    /// Waits yield, with the portable ones, which other machines use.
     YieldingPortable,
     Word<Portable>,
     PORTABLE_NODES,

@@ -266,7 +266,7 @@ fn as_sentences(page: &mut Page, table: &Table) {
     }
 }
 
-/// Rows and columns of cells, as many columns as the width takes.
+/// Shows rows and columns of cells, as many columns as the width takes.
 fn show_grid(page: &mut Page, grid: &Grid, colour: Colour) {
     // A verdict and a flag.
     const MARKS: usize = 2;

@@ -37,7 +37,7 @@ impl fmt::Display for Coordinate {
 }
 
 impl Key {
-    /// A point of a matrix.
+    /// Returns a point of a matrix.
     #[must_use]
     pub fn point(threads: usize, critical: u64, non_critical: u64) -> Self {
         let number = |axis: &str, n: u64| (axis.to_owned(), Coordinate::Number(n));
@@ -56,7 +56,7 @@ impl Key {
         self
     }
 
-    /// A workload, in a variant if that is not empty.
+    /// Returns a workload, in a variant if that is not empty.
     #[must_use]
     pub fn workload(name: &str, variant: &str) -> Self {
         let mut axes = vec![("workload".to_owned(), Coordinate::Name(name.into()))];
@@ -66,13 +66,13 @@ impl Key {
         Self(axes)
     }
 
-    /// Its coordinate on an axis.
+    /// Returns its coordinate on an axis.
     #[must_use]
     pub fn get(&self, axis: &str) -> Option<&Coordinate> {
         self.0.iter().find(|(name, _)| name == axis).map(|(_, c)| c)
     }
 
-    /// Its coordinate on an axis of numbers.
+    /// Returns its coordinate on an axis of numbers.
     #[must_use]
     pub fn number(&self, axis: &str) -> Option<u64> {
         match self.get(axis)? {
@@ -81,7 +81,7 @@ impl Key {
         }
     }
 
-    /// Its place in a matrix: threads, critical and non-critical length.
+    /// Returns its place in a matrix: threads, critical and non-critical length.
     #[must_use]
     pub fn place(&self) -> Option<[u64; 3]> {
         Some([

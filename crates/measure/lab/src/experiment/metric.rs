@@ -30,7 +30,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A screening metric that improves upwards.
+    /// Returns a screening metric of which more is better.
     #[must_use]
     pub fn higher(name: &str, unit: &str, source: Source) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Metric {
         }
     }
 
-    /// A screening metric that improves downwards.
+    /// Returns a screening metric of which less is better.
     #[must_use]
     pub fn lower(name: &str, unit: &str, source: Source) -> Self {
         Self {
@@ -99,7 +99,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source in words, for a report.
+    /// Returns the source in words, for a report.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {

@@ -65,7 +65,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample that does not count.
+    /// Returns a sample that does not count.
     #[must_use]
     pub fn invalid(invalid: Invalid) -> Self {
         Self {
@@ -89,7 +89,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The round trip that stands for the run, in ns.
+    /// Returns the round trip that stands for the run, in ns.
     #[must_use]
     pub fn round_trip(&self) -> f64 {
         self.typical
@@ -106,13 +106,13 @@ pub enum Order {
     BaselineFirst,
     /// Experiment, then baseline, by the coin.
     ExperimentFirst,
-    /// At the same time, or without a time: there is no order that could
+    /// They ran at the same time, or without a time: there is no order that could
     /// matter.
     Together,
 }
 
 impl Order {
-    /// The order in the judge's terms. Runs without an order are given one:
+    /// Returns the order in the judge's terms. Runs without an order are given one:
     /// nothing is read from it (see [`Pair::has_order`]).
     #[must_use]
     pub fn judged(self) -> locklab_judge::Order {
@@ -146,13 +146,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Both runs, the baseline's first.
+    /// Returns both runs, the baseline's first.
     #[must_use]
     pub fn samples(&self) -> [&Sample; 2] {
         [&self.baseline, &self.experiment]
     }
 
-    /// Both runs, the baseline's first.
+    /// Returns both runs, the baseline's first.
     pub fn samples_mut(&mut self) -> [&mut Sample; 2] {
         [&mut self.baseline, &mut self.experiment]
     }
@@ -179,7 +179,7 @@ impl Pair {
         self.any_invalid(|i| matches!(i, Invalid::Disturbed(_)))
     }
 
-    /// The most serious reason why it does not count.
+    /// Returns the most serious reason why it does not count.
     #[must_use]
     pub fn invalid(&self) -> Option<&Invalid> {
         let reasons = self
@@ -200,7 +200,7 @@ impl Pair {
         self.order != Order::Together
     }
 
-    /// The cache-line round trip of both runs, in ns; `None` where it was not
+    /// Returns the cache-line round trip of both runs, in ns; `None` where it was not
     /// measured.
     #[must_use]
     pub fn round_trip(&self) -> Option<f64> {

@@ -93,7 +93,7 @@ fn in_half<T>(sorted: &[T], text: impl Fn(&T) -> String) -> String {
     }
 }
 
-/// A difference in percent; beyond a factor of ten the figure has no meaning.
+/// Returns a difference in percent; beyond a factor of ten the figure has no meaning.
 fn effect(percent: f64) -> String {
     if percent > 1000.0 {
         "over 1000 %".into()
@@ -145,7 +145,7 @@ pub(super) fn stopped(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// The sentence with a full stop at its end.
+/// Returns the sentence with a full stop at its end.
 fn sentence(text: &str) -> String {
     if text.ends_with('.') {
         text.to_owned()
@@ -154,7 +154,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Each kind of reason once, with the number of cells that have it.
+/// Returns each kind of reason once, with the number of cells that have it.
 pub(super) fn invalid(judged: &[&Judged]) -> Vec<String> {
     let mut kinds: Vec<(&Reason, usize)> = Vec::new();
     let same = |a: &Reason, b: &Reason| match (a, b) {
@@ -193,7 +193,7 @@ fn has_band(judged: &Judged) -> bool {
     ) && !judged.warnings.iter().any(unknown)
 }
 
-/// Each kind of warning once, with the number of cells that carry it.
+/// Returns each kind of warning once, with the number of cells that carry it.
 pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
     let mut kinds: Vec<(&Warning, usize)> = Vec::new();
     let of = judged.len();
@@ -239,7 +239,7 @@ pub(super) fn in_a_sentence(text: &str) -> String {
     }
 }
 
-/// The text with a capital first letter.
+/// Returns the text with a capital first letter.
 pub(super) fn sentence_case(text: &str) -> String {
     let mut chars = text.chars();
     chars

@@ -6,7 +6,7 @@ use crate::experiment::{Facts, Layout, Pair};
 use locklab_document::number;
 use locklab_judge::Family;
 
-/// The choices made before the first run, and the command that repeats it.
+/// Returns the choices made before the first run, and the command that repeats it.
 pub(super) fn facts(report: &Report) -> Facts {
     let design = &report.experiment.design;
     let pairs = taken(report);
@@ -86,7 +86,7 @@ fn counts(pair: &Pair) -> bool {
     pair.samples().iter().all(|sample| sample.invalid.is_none())
 }
 
-/// The margin for flat in percent, as it is printed; with that of the
+/// Returns the margin for flat in percent, as it is printed; with that of the
 /// oversubscribed cells where it is another.
 pub(super) fn margin(report: &Report) -> String {
     let own = report.experiment.cells.iter().filter_map(|cell| cell.delta);
@@ -97,7 +97,7 @@ pub(super) fn margin(report: &Report) -> String {
     }
 }
 
-/// A paragraph on how the verdicts of a matrix were reached.
+/// Returns a paragraph on how the verdicts of a matrix were reached.
 pub(super) fn method(report: &Report, family: Family) -> String {
     let family = match family {
         Family::FalseDiscovery => {

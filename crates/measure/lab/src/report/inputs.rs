@@ -54,7 +54,7 @@ pub struct Context {
     /// The experiment file, or else the source of the experiment's subject, where
     /// there is one: code hosts show a verdict beside it.
     pub file: Option<String>,
-    /// When it was started, as `2026-11-20T12:00:00` in UTC, where a time means
+    /// The time of its start, as `2026-11-20T12:00:00` in UTC, where a time means
     /// anything.
     pub started: Option<String>,
     /// The words for this kind of comparison.
@@ -92,7 +92,7 @@ pub(super) enum Unit {
 }
 
 impl Lengths {
-    /// " [ns]" where lengths are nanoseconds.
+    /// Returns " [ns]" where lengths are nanoseconds.
     pub(super) fn unit(self) -> &'static str {
         match self.unit {
             Unit::Units => "",
@@ -100,12 +100,12 @@ impl Lengths {
         }
     }
 
-    /// The noun for those that compete.
+    /// Returns the noun for those that compete.
     pub(super) fn noun(self) -> &'static str {
         if self.processes { "process" } else { "thread" }
     }
 
-    /// ", 4 locks", where the number of those in use at once was asked.
+    /// Returns ", 4 locks", where the number of those in use at once was asked.
     pub(super) fn at_once(self, count: Option<u64>) -> String {
         count.map_or_else(String::new, |n| {
             let n = usize::try_from(n).unwrap_or(usize::MAX);
@@ -152,23 +152,23 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The cell of a judged cell.
+    /// Returns the cell of a judged cell.
     pub(super) fn cell(&self, judged: &JudgedCell) -> &'a Cell {
         &self.experiment.cells[judged.cell]
     }
 
-    /// Cells that were measured, as they were judged.
+    /// Returns the cells that were measured, as they were judged.
     pub(super) fn measured(&self) -> impl Iterator<Item = &'a JudgedCell> {
         self.verdicts.cells.iter().filter(|c| c.is_measured())
     }
 
-    /// Cells without any pair.
+    /// Returns the cells without any pair.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'a Cell> {
         let cells = self.verdicts.cells.iter().filter(|c| !c.is_measured());
         cells.map(|judged| self.cell(judged))
     }
 
-    /// The source of every figure, as text.
+    /// Returns the source of every figure, as text.
     pub(super) fn source(&self) -> String {
         match &self.experiment.provenance {
             Provenance::Hardware(name) => format!("hardware: measured on {name}"),
@@ -202,7 +202,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// "mcs against ticket".
+    /// Returns a text such as "mcs against ticket".
     pub(super) fn subject(&self) -> String {
         let labels = &self.experiment.labels;
         if self.experiment.design.aa {

@@ -18,7 +18,7 @@ use locklab_judge::{Judged, aa_check};
 /// Below this share of CPU time other programs ran, or the lock sleeps.
 const FULL_CPU: f64 = 0.95;
 
-/// The document of a matrix.
+/// Returns the document of a matrix.
 pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
     let title = if experiment.design.aa {
@@ -85,7 +85,7 @@ fn deciding_metric<'a>(report: &Report<'a>) -> Option<&'a str> {
     cells.find_map(|cell| cell.primary().map(|metric| metric.name.as_str()))
 }
 
-/// The quantity that the cells show.
+/// Returns the quantity that the cells show.
 fn decides(report: &Report) -> String {
     match deciding_metric(report) {
         Some(name) if name != OPS => name.to_owned(),
@@ -110,7 +110,7 @@ fn grids(report: &Report, document: &mut Document) {
     );
 }
 
-/// At most four sentences that summarise the matrix (the answer over all lengths, what
+/// Returns at most four sentences that summarise the matrix (the answer over all lengths, what
 /// single cells show, what depends on the placement of the CPUs, and what holds at
 /// equal share), and the
 /// cells of each verdict where there are too many for a sentence.
@@ -183,7 +183,7 @@ fn aa(report: &Report) -> String {
     )
 }
 
-/// The primary metrics of all cells that were measured.
+/// Returns the primary metrics of all cells that were measured.
 fn judged<'a>(report: &Report<'a>) -> Vec<&'a Judged> {
     let primaries = report.measured().filter_map(JudgedCell::primary);
     primaries.map(|m| &m.judged).collect()

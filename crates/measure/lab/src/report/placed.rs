@@ -34,14 +34,14 @@ pub(super) struct Placed<'a> {
     pub(super) detail: String,
 }
 
-/// The values of some cells on an axis, in order.
+/// Returns the values of some cells on an axis, in order.
 pub(super) fn axis<T, N: Ord>(cells: &[T], of: impl Fn(&T) -> N) -> Vec<N> {
     let values: BTreeSet<N> = cells.iter().map(of).collect();
     values.into_iter().collect()
 }
 
 impl Placed<'_> {
-    /// "4 threads, critical 0, non-critical 32".
+    /// Returns a text such as "4 threads, critical 0, non-critical 32".
     pub(super) fn name(&self, lengths: Lengths) -> String {
         let unit = lengths.unit();
         let threads = usize::try_from(self.threads).unwrap_or(usize::MAX);
@@ -55,14 +55,14 @@ impl Placed<'_> {
         )
     }
 
-    /// The ratio as printed in a grid.
+    /// Returns the ratio as printed in a grid.
     pub(super) fn value(&self) -> String {
         self.ratio
             .map(|r| number::ratio(r.value))
             .unwrap_or_default()
     }
 
-    /// The mark of the verdict, and a flag if there is one.
+    /// Returns the mark of the verdict, and a flag if there is one.
     pub(super) fn mark(&self) -> String {
         let flag = match (self.disagrees, self.held_back) {
             (true, _) => "s",
@@ -93,13 +93,13 @@ impl Placed<'_> {
     }
 }
 
-/// A grid of the cells of one non-critical length: rows are threads, columns
+/// Returns a grid of the cells of one non-critical length: rows are threads, columns
 /// critical lengths.
 pub(super) fn grid(cells: &[Placed], lengths: Lengths) -> Grid {
     shape(cells, lengths, |placed| placed.cell(lengths))
 }
 
-/// A grid of the same shape with different contents.
+/// Returns a grid of the same shape with different contents.
 pub(super) fn shape(cells: &[Placed], lengths: Lengths, of: impl Fn(&Placed) -> GridCell) -> Grid {
     let columns = axis(cells, |c| c.critical);
     let rows = axis(cells, |c| c.threads)
@@ -123,7 +123,7 @@ pub(super) fn shape(cells: &[Placed], lengths: Lengths, of: impl Fn(&Placed) -> 
     }
 }
 
-/// The legend: only the signs that occur, each with its meaning.
+/// Returns the legend: only the signs that occur, each with its meaning.
 pub(super) fn legend(cells: &[Placed], margin: &str, gaps: bool) -> Vec<(String, String)> {
     let has = |word: &str| cells.iter().any(|c| c.judged.verdict.word() == word);
     let flat = format!("shown flat (within {margin} %)");
@@ -338,7 +338,7 @@ fn call(found: &Found, sides: &Sides) -> &'static str {
     }
 }
 
-/// "better in 2, flat in 5 of 7 cells".
+/// Returns a text such as "better in 2, flat in 5 of 7 cells".
 pub(super) fn counts(cells: &[Placed]) -> String {
     let found: Vec<String> = ["better", "worse", "flat", "unclear", "invalid"]
         .into_iter()
@@ -355,7 +355,7 @@ pub(super) fn counts(cells: &[Placed]) -> String {
     )
 }
 
-/// "12 to 95 %", or "a factor of 1.12 to 24.0" where percentages mislead.
+/// Returns "12 to 95 %", or "a factor of 1.12 to 24.0" where percentages mislead.
 pub(super) fn extent(cells: &[&Placed]) -> String {
     let ratios: Vec<f64> = cells.iter().filter_map(|c| Some(c.ratio?.value)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -372,7 +372,7 @@ pub(super) fn extent(cells: &[&Placed]) -> String {
     format!("{} %", span(percent(near), percent(far)))
 }
 
-/// A short description of where some of the cells are.
+/// Returns a short description of where some of the cells are.
 pub(super) fn places(cells: &[Placed], found: &[&Placed], lengths: Lengths) -> String {
     let threads = axis(cells, |c| c.threads);
     let critical = axis(cells, |c| c.critical);

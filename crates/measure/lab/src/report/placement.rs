@@ -102,7 +102,7 @@ pub(super) fn of_ranking(
     list
 }
 
-/// The lock with the highest median at a point in one place of the CPUs, and the
+/// Returns the lock with the highest median at a point in one place of the CPUs, and the
 /// number of blocks there.
 fn best_in<'a>(
     (experiment, verdicts): (&Experiment, &Verdicts),

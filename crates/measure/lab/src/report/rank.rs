@@ -22,7 +22,7 @@ use locklab_document::{
 
 /// Subjects of one point that a table in text has, at least.
 const SHOWN: usize = 12;
-/// The document of a ranking.
+/// Returns the document of a ranking.
 pub(super) fn document(report: &Report) -> Document {
     let empty = Ranking {
         question: crate::ranking::Question::default(),
@@ -84,7 +84,7 @@ pub(super) fn document(report: &Report) -> Document {
     document
 }
 
-/// "4 threads", with the lengths where they vary.
+/// Returns "4 threads", with the lengths where they vary.
 fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
     let threads = usize::try_from(point.threads()).unwrap_or(usize::MAX);
     let mut words = number::count(threads, report.lengths.noun());
@@ -99,7 +99,7 @@ fn place(report: &Report, ranking: &Ranking, point: &Point) -> String {
     words
 }
 
-/// One row for each purpose.
+/// Returns one row for each purpose.
 fn best_for(ranking: &Ranking, words: &Words) -> Table {
     let subjects = &ranking.question.subjects;
     let mut rows = Vec::new();
@@ -187,7 +187,7 @@ fn sign(ranked: &Ranked, lock: usize) -> &'static str {
     }
 }
 
-/// Every lock's share of the best at every point.
+/// Shows every lock's share of the best at every point.
 fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
     let cell = |point: &Point, lock: usize| -> Option<GridCell> {
         let ranked = point.metrics.first()?;
@@ -289,7 +289,7 @@ fn method(report: &Report, ranking: &Ranking) -> String {
     )
 }
 
-/// A table with bars, the best first.
+/// Shows a table with bars, the best first.
 fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Document) {
     let Some(ranked) = point.metrics.first() else {
         return;
@@ -363,7 +363,7 @@ fn bars(report: &Report, ranking: &Ranking, point: &Point, document: &mut Docume
     );
 }
 
-/// The waits of readers and of writers of every lock, where there are both.
+/// Shows the waits of readers and of writers of every lock, where there are both.
 fn by_use(report: &Report, ranking: &Ranking, point: &Point, document: &mut Document) {
     let titles = ["p50", "p99", "p99.9", "starved"];
     let of = [
@@ -443,13 +443,13 @@ fn findings(report: &Report, ranking: &Ranking) -> Vec<Finding> {
     ranking.points.iter().filter_map(finding).collect()
 }
 
-/// The number of blocks at each point.
+/// Returns the number of blocks at each point.
 fn blocks(ranking: &Ranking) -> impl Iterator<Item = usize> {
     let primary = ranking.points.iter().filter_map(|p| p.metrics.first());
     primary.map(|m| m.blocks)
 }
 
-/// A sentence if so many blocks can show nothing.
+/// Returns a sentence if so many blocks can show nothing.
 fn too_few(report: &Report, ranking: &Ranking, blocks: Option<usize>) -> Option<String> {
     let subjects = ranking.question.subjects.len();
     let needed = locklab_judge::blocks_needed(subjects);

@@ -58,8 +58,8 @@ pub(super) fn lead(report: &Report, cells: &[Placed], sides: &Sides) -> Option<S
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// "mcs is 9.1 % faster than ticket (8.0 to 10 %)", "mcs and ticket are equal
-/// within 1 %".
+/// Returns a text such as "mcs is 9.1 % faster than ticket (8.0 to 10 %)", "mcs and
+/// ticket are equal within 1 %".
 fn shown(region: &JudgedPart, sides: &Sides) -> String {
     let Sides {
         experiment,
@@ -159,7 +159,7 @@ fn exceptions(region: &JudgedPart, cells: &[Placed], sides: &Sides, lengths: Len
     }
 }
 
-/// "with 2 threads".
+/// Returns a text such as "with 2 threads".
 fn with(part: Part, lengths: Lengths) -> String {
     match part {
         Part::Contended => format!(
@@ -170,7 +170,7 @@ fn with(part: Part, lengths: Lengths) -> String {
     }
 }
 
-/// A line for each region, the rows first.
+/// Returns a line for each region, the rows first.
 pub(super) fn facts(report: &Report) -> Facts {
     let is_row = |r: &&JudgedPart| matches!(r.part, Part::Threads(..));
     let regions = report.verdicts.regions.iter();
@@ -181,7 +181,7 @@ pub(super) fn facts(report: &Report) -> Facts {
         .collect()
 }
 
-/// The name of a region in a table, with the signs and words of the others.
+/// Returns the name of a region in a table, with the signs and words of the others.
 fn label(part: Part, lengths: Lengths) -> String {
     match part {
         Part::Threads(n, true) => {
@@ -197,7 +197,7 @@ fn label(part: Part, lengths: Lengths) -> String {
     }
 }
 
-/// The name of a region in a sentence.
+/// Returns the name of a region in a sentence.
 pub(super) fn name(part: Part, lengths: Lengths) -> String {
     match part {
         Part::Threads(n, crowded) => {
@@ -217,7 +217,7 @@ pub(super) fn name(part: Part, lengths: Lengths) -> String {
     }
 }
 
-/// "1.003 (0.998 to 1.007), shown flat within 1 %".
+/// Returns a text such as "1.003 (0.998 to 1.007), shown flat within 1 %".
 fn found(region: &JudgedPart) -> String {
     let Some(ratio) = region.judged.ratio() else {
         return "not measured".into();
@@ -233,13 +233,13 @@ fn found(region: &JudgedPart) -> String {
     format!("{value} ({low} to {high}), {verdict}")
 }
 
-/// "shown flat within 1 %".
+/// Returns a text such as "shown flat within 1 %".
 fn flat(region: &JudgedPart) -> String {
     let margin = number::percent(100.0 * region.delta);
     format!("shown flat within {margin} %")
 }
 
-/// A ratio with the digits that a region resolves.
+/// Returns a ratio with the digits that a region resolves.
 fn fine(ratio: f64) -> String {
     if (0.5..2.0).contains(&ratio) {
         format!("{ratio:.3}")

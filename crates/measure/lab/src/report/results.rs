@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The JSON schema of the results that every comparison writes with `--json`.
+/// Returns the JSON schema of the results that every comparison writes with `--json`.
 #[must_use]
 pub fn schema() -> Value {
     // As it is written: a missing figure is null, not absent.
@@ -170,25 +170,25 @@ struct Screened {
 /// Fields that only some verdicts have.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct More {
-    /// For a flat verdict: whether zero is outside the 95 % interval.
+    /// Says for a flat verdict whether zero is outside the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     flat_but_not_zero: Option<bool>,
-    /// For an unclear verdict: the effect that this many pairs find four times
+    /// The effect, for an unclear verdict, that this many pairs find four times
     /// in five.
     #[serde(skip_serializing_if = "Option::is_none")]
     detectable: Option<Option<f64>>,
-    /// For an unclear verdict: the pairs that would show flat if there were no difference.
+    /// The pairs, for an unclear verdict, that would show flat if there were no difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pairs_for_flat: Option<Option<u64>>,
-    /// For a simulation: the range of nine of ten ratios, over the machines
+    /// The range, for a simulation, of nine of ten ratios, over the machines
     /// that the assumptions allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     band: Option<[f64; 2]>,
-    /// For an unclear verdict: why a firm verdict is held back, since it
+    /// Says for an unclear verdict why a firm verdict is held back, since it
     /// depends on the model's assumptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     unclear_because: Option<&'static str>,
-    /// For an invalid verdict: the reason.
+    /// The reasons of an invalid verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<String>>,
 }
@@ -274,7 +274,7 @@ struct InsideCell {
     p_adjusted: f64,
 }
 
-/// The results of a matrix.
+/// Returns the results of a matrix.
 pub(super) fn matrix(
     report: &Report,
     summary: &[String],
@@ -332,7 +332,7 @@ fn more(verdict: Option<&Verdict>) -> More {
     more
 }
 
-/// Every figure of a side that the cell's metrics name, and the limits of
+/// Returns every figure of a side that the cell's metrics name, and the limits of
 /// the primary one as `ops_low` and `ops_high` beside `ops_per_s`.
 fn side(metrics: &[crate::experiment::Metric], figures: &Figures) -> BTreeMap<String, Option<f64>> {
     let mut side = BTreeMap::new();
@@ -405,7 +405,7 @@ fn pair_ratios(judged: &JudgedCell) -> Option<PairRatios> {
     })
 }
 
-/// The results of programs and kernels.
+/// Returns the results of programs and kernels.
 pub(super) fn workloads(
     report: &Report,
     conclusion: &[String],

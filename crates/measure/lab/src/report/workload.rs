@@ -9,7 +9,7 @@ use crate::verdicts::{Figures, JudgedCell, JudgedMetric};
 use locklab_document::{MetricRow, number};
 use locklab_judge::{Judged, Verdict};
 
-/// The name of a workload, with its variant and, where it was judged in
+/// Returns the name of a workload, with its variant and, where it was judged in
 /// several, its placement.
 pub(super) fn name(report: &Report, judged: &JudgedCell) -> String {
     let key = report.cell(judged).key.to_string();
@@ -24,7 +24,7 @@ pub(super) fn name(report: &Report, judged: &JudgedCell) -> String {
     }
 }
 
-/// The table of metrics: judged ones, then descriptive ones.
+/// Returns the table of metrics: judged ones, then descriptive ones.
 pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
     let described = |m: &&Metric| m.role == Role::Descriptive && m.at.is_none();
     let row = |metric: &Metric, of: Option<&Judged>| {
@@ -47,12 +47,12 @@ pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
     shown.chain(plain.map(|m| row(m, None))).collect()
 }
 
-/// The judged metrics that have no place in a matrix.
+/// Returns the judged metrics that have no place in a matrix.
 pub(super) fn outside(judged: &JudgedCell) -> impl Iterator<Item = &JudgedMetric> {
     judged.metrics.iter().filter(|m| m.metric.at.is_none())
 }
 
-/// The judged metrics that have a place in a matrix.
+/// Returns the judged metrics that have a place in a matrix.
 pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)> {
     let of = |m: &'a JudgedMetric| {
         let key = m.metric.at.as_ref()?;
@@ -80,12 +80,12 @@ pub(super) fn inside<'a>(judged: &'a JudgedCell) -> Vec<(&'a Metric, Placed<'a>)
     judged.metrics.iter().filter_map(of).collect()
 }
 
-/// The name that the metrics of one matrix share: what comes before `@`.
+/// Returns the name that the metrics of one matrix share: what comes before `@`.
 pub(super) fn base_name(metric: &Metric) -> &str {
     metric.name.split('@').next().unwrap_or(&metric.name)
 }
 
-/// The warnings about matrices that runs give whole, each kind once.
+/// Returns the warnings about matrices that runs give whole, each kind once.
 pub(super) fn warnings_inside(report: &Report) -> Vec<String> {
     let all: Vec<_> = report.measured().flat_map(inside).collect();
     let judged: Vec<&Judged> = all.iter().map(|(_, placed)| placed.judged).collect();

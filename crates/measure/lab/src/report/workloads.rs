@@ -23,7 +23,7 @@ const LEGEND: &str = "Sig: **+ better and **- worse beyond noise, *+ and *- the 
                       Hodges-Lehmann locations of logarithms: Baseline and Experiment over the \
                       runs of one side, Delta over the pairs.";
 
-/// The document of a comparison of workloads.
+/// Returns the document of a comparison of workloads.
 pub(super) fn document(report: &Report) -> Document {
     let experiment = report.experiment;
     let caveats = words::caveats(report);
@@ -90,7 +90,7 @@ fn workload(report: &Report, judged: &JudgedCell, document: &mut Document) {
     charts(report, judged, document);
 }
 
-/// The sections of a matrix that each run gives whole: ratios, then the
+/// Appends the sections of a matrix that each run gives whole: ratios, then the
 /// baseline's figures.
 fn matrix_inside(report: &Report, judged: &JudgedCell, document: &mut Document) {
     let all = inside(judged);

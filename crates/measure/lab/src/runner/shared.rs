@@ -103,7 +103,7 @@ impl Runner<'_> {
         cell.stopped = Some(why);
     }
 
-    /// The turns of these cells: one number, which none of them has had, and
+    /// Returns the turns of these cells: one number, which none of them has had, and
     /// one coin.
     fn turns_of(&self, cells: &[Cell], open: &[usize]) -> Vec<Turn> {
         let numbers = open.iter().map(|index| next_number(&cells[*index].pairs));

@@ -68,7 +68,7 @@ impl Store {
         done
     }
 
-    /// The experiment of this key, if there is one.
+    /// Returns the experiment of this key, if there is one.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -83,7 +83,7 @@ impl Store {
             .map_err(|e| self.wrong(&e))
     }
 
-    /// Every experiment: its number and its key.
+    /// Returns every experiment: its number and its key.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -121,7 +121,7 @@ impl Store {
         self.insert_sample(experiment, slot, "kept", sample)
     }
 
-    /// The number of samples.
+    /// Returns the number of samples.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -48,7 +48,7 @@ pub struct Slot<'a> {
     pub order: Order,
 }
 
-/// A short name for any serialisable value: two values have the
+/// Returns a short name for any serialisable value: two values have the
 /// same only if they are the same.
 #[must_use]
 pub fn hash_of<T: Serialize>(value: &T) -> String {
@@ -56,7 +56,7 @@ pub fn hash_of<T: Serialize>(value: &T) -> String {
     digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
-/// The user's store cannot be opened, or is of another program or version.
+/// Returns the error of a store that cannot be opened, or is of another program or version.
 fn unusable(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::Failed(format!(
         "cannot use the store {}: {why}; give another with --store PATH, or --store :memory: to \
@@ -117,7 +117,7 @@ impl Store {
         })
     }
 
-    /// The path of the store.
+    /// Returns the path of the store.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -147,7 +147,7 @@ impl Store {
         Ok(self.db.last_insert_rowid())
     }
 
-    /// The latest experiment of this key that was not finished.
+    /// Returns the latest experiment of this key that was not finished.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -289,7 +289,7 @@ impl Store {
         Ok(())
     }
 
-    /// The bias band of a cell's primary metric, if an A/A run of the set-up
+    /// Returns the bias band of a cell's primary metric, if an A/A run of the set-up
     /// measured it.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The name of a variant without data.
+/// Returns the name of a variant without data.
 fn word<T: Serialize>(value: &T) -> String {
     json(value).trim_matches('"').to_owned()
 }

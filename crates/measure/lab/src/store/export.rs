@@ -9,7 +9,7 @@ use locklab_host::error::Error;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// One JSON object a sample, one line each.
+/// Returns one JSON object a sample, one line each.
 #[must_use]
 pub fn json_lines(samples: &[StoredSample]) -> String {
     samples
@@ -22,7 +22,7 @@ pub fn json_lines(samples: &[StoredSample]) -> String {
         .collect()
 }
 
-/// The fields of a sample: its cell's axes and its figures, in the order of
+/// Returns the fields of a sample: its cell's axes and its figures, in the order of
 /// columns.
 fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
     let sample = &stored.sample;
@@ -49,7 +49,7 @@ fn flat(stored: &StoredSample) -> Vec<(String, Value)> {
     fields
 }
 
-/// One row a sample, below a row of names. A column exists for each field that
+/// Returns one row a sample, below a row of names. A column exists for each field that
 /// any sample has, in the order in which they first occur; a sample without it
 /// has an empty field.
 ///

@@ -23,7 +23,7 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// One line: what was new in the store that was merged.
+    /// Returns one line: what was new in the store that was merged.
     #[must_use]
     pub fn text(&self, from: &Path) -> String {
         format!(
@@ -221,7 +221,7 @@ impl Store {
     }
 }
 
-/// The state in this store, since no process of another machine runs an
+/// Returns the state in this store, since no process of another machine runs an
 /// experiment of it.
 fn ended(state: &str) -> &str {
     match state {

@@ -45,7 +45,7 @@ pub struct Pruned {
 }
 
 impl Pruned {
-    /// The experiments, one per line, and their totals.
+    /// Returns the experiments, one per line, and their totals.
     #[must_use]
     pub fn text(&self, dry_run: bool) -> String {
         let mut text: String = self.experiments.iter().map(Listed::line).collect();
@@ -120,7 +120,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// The experiments to remove, and the damaged rows of the others.
+    /// Returns the experiments to remove, and the damaged rows of the others.
     fn chosen(&self, prune: &Prune) -> Result<(Pruned, Vec<i64>), Error> {
         for id in &prune.ids {
             if self.listed(Some(*id))?.state == "running" {
@@ -189,7 +189,7 @@ impl Store {
             .map_err(|e| self.wrong(&e))
     }
 
-    /// Rows that cannot be read, of experiments other than these.
+    /// Returns the rows that cannot be read, of experiments other than these.
     fn damaged_rows(&self, without: &[Listed]) -> Result<Vec<i64>, Error> {
         let query = || -> rusqlite::Result<Vec<i64>> {
             let mut select = self.db.prepare(
@@ -210,7 +210,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    /// Bytes of the file and of its write-ahead log.
+    /// Returns the bytes of the file and of its write-ahead log.
     fn bytes_on_disk(&self) -> u64 {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");

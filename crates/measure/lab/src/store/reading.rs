@@ -56,7 +56,7 @@ pub struct StoredSample {
     pub sample: Sample,
 }
 
-/// The list as a table, one row an experiment.
+/// Returns the list as a table, one row an experiment.
 #[must_use]
 pub fn listing(list: &[Listed]) -> String {
     if list.is_empty() {
@@ -73,7 +73,7 @@ pub fn listing(list: &[Listed]) -> String {
 }
 
 impl Listed {
-    /// One line, however long its names are: a list can be searched by grep.
+    /// Returns one line, however long its names are: a list can be searched by grep.
     pub(super) fn line(&self) -> String {
         format!(
             "{:>4}  {:<19}  {:<11}  {:<8}  {:>6}  {} vs {}\n",
@@ -83,7 +83,7 @@ impl Listed {
 }
 
 impl Store {
-    /// Every experiment, the latest first.
+    /// Returns every experiment, the latest first.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -101,7 +101,7 @@ impl Store {
         query().map_err(|e| self.wrong(&e))
     }
 
-    /// One experiment of the list, or the latest.
+    /// Returns one experiment of the list, or the latest.
     ///
     /// # Errors
     /// If there is no such experiment, or the store cannot be read.
@@ -122,7 +122,7 @@ impl Store {
         })
     }
 
-    /// A stored experiment with its pairs, as it was reported. A part that
+    /// Returns a stored experiment with its pairs, as it was reported. A part that
     /// cannot be read becomes a caveat.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Store {
         Ok(experiment)
     }
 
-    /// The complete pairs of an experiment that count, by cell, in their order;
+    /// Returns the complete pairs of an experiment that count, by cell, in their order;
     /// then each row that could not be read.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Store {
         Ok((pairs, damaged))
     }
 
-    /// Every sample of one experiment, or of all, in the order of running;
+    /// Returns every sample of one experiment, or of all, in the order of running;
     /// then a sentence for each row that could not be read.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl Store {
     }
 }
 
-/// The field of a header for a list.
+/// Returns the field of a header for a list.
 fn header_field(header: &serde_json::Value, path: &str) -> String {
     let value = header.pointer(path).and_then(serde_json::Value::as_str);
     value.unwrap_or("?").to_owned()

@@ -42,7 +42,7 @@ impl Recorder {
         }
     }
 
-    /// The error of the store, if it failed.
+    /// Returns the error of the store, if it failed.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

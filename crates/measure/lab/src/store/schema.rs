@@ -166,7 +166,7 @@ fn pragma(db: &Connection, name: &str) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, name, |row| row.get(0))
 }
 
-/// The error of SQLite as text, with a remedy where there is one.
+/// Returns the error of SQLite as text, with a remedy where there is one.
 pub(super) fn reason(e: &rusqlite::Error) -> String {
     use rusqlite::ErrorCode as Code;
     match e.sqlite_error_code() {

@@ -36,7 +36,7 @@ pub(crate) fn fact(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// A matrix whose true effects are known: the experiment's rate is the
+/// Returns a matrix whose true effects are known: the experiment's rate is the
 /// baseline's times `effect`, with the given relative noise.
 pub(crate) fn matrix(
     threads: &[usize],
@@ -147,7 +147,7 @@ fn lock_run(threads: usize, ops: f64, streak: f64, started: f64) -> Sample {
     }
 }
 
-/// A matrix with every verdict: better at many threads, worse with long
+/// Returns a matrix with every verdict: better at many threads, worse with long
 /// critical sections, flat alone.
 pub(crate) fn mixed() -> Experiment {
     let (threads, critical) = ([1, 2, 4, 8, 16, 32], [0, 1, 2, 4, 8, 16, 32, 64, 128]);
@@ -211,7 +211,7 @@ pub(crate) fn troubled() -> Experiment {
     experiment
 }
 
-/// A workload with pairs around known figures, with noise of so many percent.
+/// Returns a workload with pairs around known figures, with noise of so many percent.
 pub(crate) fn workload(name: &str, metrics: &[(Metric, f64, f64, f64)]) -> Cell {
     let mut random = Random::new();
     let mut run = |experiment: bool, started| Sample {
@@ -252,7 +252,7 @@ pub(crate) fn workload(name: &str, metrics: &[(Metric, f64, f64, f64)]) -> Cell 
     }
 }
 
-/// The comparison of the mail on inlining `spin_unlock()`, whose published
+/// Returns the comparison of the mail on inlining `spin_unlock()`, whose published
 /// figures are reproduced here with made-up noise.
 pub(crate) fn programs() -> Experiment {
     let count = |name: &str| Metric::lower(name, "", Source::Hardware);
@@ -406,7 +406,7 @@ pub(crate) fn judged(experiment: &Experiment) -> Verdicts {
     judge(experiment).unwrap()
 }
 
-/// A page or a picture as XML.
+/// Returns a page or a picture as XML.
 pub(crate) fn xml(text: &str) -> roxmltree::Document<'_> {
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,

@@ -33,7 +33,7 @@ struct Character {
     address: f64,
     /// The host moves the CPUs so often, in ns: to three times the distance.
     moves: Option<u64>,
-    /// By how much the logarithm of the ratio is larger when they are far apart.
+    /// Says by how much the logarithm of the ratio is larger when they are far apart.
     depends: f64,
     /// Interruptions: how many a second on each CPU, and how long, in ns.
     interruptions: &'static [(f64, u64)],
@@ -76,7 +76,7 @@ impl Modelled {
         period.is_some_and(|period| (self.passed / period) % 3 == 2)
     }
 
-    /// Time that a CPU is taken away during `wall` ns.
+    /// Returns the time for which a CPU is taken away during `wall` ns.
     fn taken(&mut self, wall: u64) -> u64 {
         let mut taken = 0;
         for (rate, length) in self.character.interruptions {
@@ -88,7 +88,7 @@ impl Modelled {
         taken
     }
 
-    /// One slice of one side: its record and those of its workers.
+    /// Returns one slice of one side: its record and those of its workers.
     fn slice(&mut self, block: &Block, effect: f64) -> (SliceRecord, Vec<WorkerRecord>) {
         let request = &block.request;
         let threads = request.threads;
@@ -208,7 +208,7 @@ struct Minute {
     regions_called: usize,
 }
 
-/// A third of the default matrix of two CPUs, on a machine of this character: a
+/// Measures a third of the default matrix of two CPUs, on a machine of this character: a
 /// third of a minute is as much for a cell as a minute for all.
 fn minute(character: Character, effect: f64, seconds: u64, seed: u64) -> Minute {
     let environment = Environment::read();

@@ -30,7 +30,7 @@ fn release(lock: u32) -> Step {
     Step::Release { lock }
 }
 
-/// Two threads with roles of their own, one of which takes no lock, and two that do
+/// Returns two threads with roles of their own, one of which takes no lock, and two that do
 /// alike: they nest, read, hand over and sleep.
 fn program() -> Program {
     let thread = |number, class, steps: &[Step]| Thread {

@@ -13,12 +13,12 @@ use locklab_judge::{
     interim, is_look, judge,
 };
 
-/// Uniform in (0, 1).
+/// Returns a uniform number in (0, 1).
 fn uniform(seed: u64, i: u64) -> f64 {
     ((fork_seed(seed, i) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// Standard normal, near enough: twelve uniforms.
+/// Returns a nearly standard normal number: the sum of twelve uniform ones.
 fn normal(seed: u64, i: u64) -> f64 {
     (0..12).map(|k| uniform(fork_seed(seed, i), k)).sum::<f64>() - 6.0
 }
@@ -34,7 +34,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Logarithm of the speed of the machine at a time: wanders by some
+    /// Returns the logarithm of the speed of the machine at a time: wanders by some
     /// percent over tens of milliseconds.
     fn weather(&self, at: u64) -> f64 {
         let step = 20_000_000;
@@ -69,7 +69,7 @@ impl Machine {
         (length - lost) * speed
     }
 
-    /// The two figures of a block.
+    /// Returns the two figures of a block.
     fn block(&mut self, request: &Request) -> Pair {
         let mut sums = [0.0; 2];
         let pairs = request.time / (2 * (request.settle + request.length));
@@ -91,7 +91,7 @@ struct Found {
     pairs: usize,
 }
 
-/// One cell on a machine, in slices of so many µs.
+/// Measures one cell on a machine, in slices of so many µs.
 fn cell(seed: u64, effect: f64, slice_us: u64) -> Found {
     let mut machine = Machine {
         seed,

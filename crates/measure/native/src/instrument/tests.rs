@@ -24,7 +24,7 @@ fn design() -> Design {
     }
 }
 
-/// Short slices of one cell.
+/// Returns a specification with short slices of one cell.
 fn short(threads: usize) -> Spec {
     Spec {
         cells: Cells {
@@ -46,7 +46,7 @@ fn turn(seed: u64) -> Turn {
     }
 }
 
-/// One block of `codes`, all that were disturbed left out.
+/// Measures one block of `codes`, all that were disturbed left out.
 fn block_of(codes: [LockCode; 2], spec: Spec, interrupt: bool) -> Result<[Sample; 2], Stopped> {
     let native = Native::probe();
     let plan = Plan::new(spec, &native).unwrap();

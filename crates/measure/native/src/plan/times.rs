@@ -31,7 +31,7 @@ const FIRST_ROUNDS: u64 = 7;
 const LONGEST_BLOCK: u64 = 400_000_000;
 
 impl Plan {
-    /// The slices of a cell before calibration.
+    /// Returns the slices of a cell before calibration.
     #[must_use]
     pub fn slice(&self, cell: &PlannedCell) -> SliceLength {
         let a_cpu = cell.threads.div_ceil(self.cpus.len()) as u64;
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// The shortest block of a cell, in ns, with these many locks: every layout of
+    /// Returns the shortest block of a cell, in ns, with these many locks: every layout of
     /// each has a slice, and starting it takes little of it. Where there are more
     /// threads than CPUs, slices are long, and one of each is enough.
     fn least_block(&self, cell: &PlannedCell, locks: u64) -> u64 {
@@ -80,7 +80,7 @@ impl Plan {
         (locks * turns * (settle + length)).max(STARTS * start)
     }
 
-    /// The time of a block of each cell, with starting and ending it.
+    /// Returns the time of a block of each cell, with starting and ending it.
     fn with_starts(&self, blocks: impl Iterator<Item = u64>) -> u64 {
         let start = |cell: &PlannedCell| self.beat.start_of(cell.threads, self.cpus.len());
         blocks
@@ -89,7 +89,7 @@ impl Plan {
             .sum()
     }
 
-    /// The time of one block of each cell, in ns, so that `pairs` rounds take
+    /// Returns the time of one block of each cell, in ns, so that `pairs` rounds take
     /// a small part of the requested time: more where threads contend, because
     /// one thread alone is decided in less. The rest goes to the cells that are
     /// still open after those rounds.
@@ -123,14 +123,14 @@ impl Plan {
             .collect()
     }
 
-    /// The number of such rounds that the requested time has room for.
+    /// Returns the number of such rounds that the requested time has room for.
     #[must_use]
     pub(crate) fn rounds(&self, pairs: u32) -> f64 {
         let round = self.with_starts(self.blocks(pairs).into_iter());
         nanos(self.spec.time) as f64 / round.max(1) as f64
     }
 
-    /// The time of the calibration of one cell, in ns, of those that have one.
+    /// Returns the time of the calibration of one cell, in ns, of those that have one.
     #[must_use]
     pub fn calibration_time(&self) -> u64 {
         let calibrated = self
@@ -140,7 +140,7 @@ impl Plan {
         nanos(self.spec.time) / CALIBRATIONS / calibrated.count().max(1) as u64
     }
 
-    /// The time of one block of `locks` locks at each point, in ns, so that
+    /// Returns the time of one block of `locks` locks at each point, in ns, so that
     /// `blocks` rounds take the requested time; a block has one slice of each
     /// lock at least.
     #[must_use]
@@ -162,14 +162,14 @@ impl Plan {
         self.cells.iter().map(time).collect()
     }
 
-    /// The time of `blocks` such rounds.
+    /// Returns the time of `blocks` such rounds.
     #[must_use]
     pub fn estimate_of_many(&self, locks: usize, blocks: u32) -> Duration {
         let one = self.with_starts(self.blocks_of_many(locks, blocks).into_iter());
         Duration::from_nanos(one.saturating_mul(blocks.into()))
     }
 
-    /// The total time if no cell is decided early.
+    /// Returns the total time if no cell is decided early.
     #[must_use]
     pub fn estimate(&self, pairs: u32) -> Duration {
         let one = self.with_starts(self.blocks(pairs).into_iter());

@@ -288,7 +288,7 @@ fn a_published_run_of_all_locks_of_lockhammer_can_be_written_down() {
     assert!(fast < of("lockhammer:ticket_spinlock", 6), "{times:?}");
 }
 
-/// A file of one lock, of a program whose name needs quotes.
+/// Returns a file of one lock, of a program whose name needs quotes.
 fn file_of(lock: &str, machine: &str, threads: &str, rest: &str) -> OwnReference {
     let figures = vec!["100"; threads.split(',').count()].join(", ");
     let text = format!(

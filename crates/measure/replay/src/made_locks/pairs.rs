@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The fewest times that a lock is taken before it is called one.
 pub(super) const FEWEST: usize = 16;
-/// For so many times one section may be neither: at the start and the end of threads.
+/// The number of sections of which one may be neither: at the start and the end of threads.
 pub(super) const PER_OTHER: usize = 25;
 
 /// A mutex and the one condition that is waited for with it.
@@ -19,7 +19,7 @@ pub(super) struct Pair {
     pub(super) condition: u64,
 }
 
-/// What a thread does with a pair.
+/// Describes what a thread does with a pair.
 #[derive(Clone, Copy, Default)]
 struct Turn {
     /// Says whether it is in a section of the mutex, whether it has waited for the condition
@@ -32,7 +32,7 @@ struct Turn {
     took: bool,
 }
 
-/// What all threads did with a pair.
+/// Counts what all threads did with a pair.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     threads: usize,
@@ -42,7 +42,7 @@ struct Counts {
 }
 
 impl Turn {
-    /// A section ends; the same rules as for the deeds of all sections.
+    /// Ends a section; the same rules as for the deeds of all sections.
     fn ends(&mut self, counts: &mut Counts) {
         let Some((waited, signalled)) = self.within.take() else {
             return;
@@ -135,7 +135,8 @@ pub(super) fn may_be_locks(trace: &Trace) -> Vec<Pair> {
         .collect()
 }
 
-/// The mutexes that are waited with for one condition each, in the order of their addresses.
+/// Returns the mutexes that are waited with for one condition each, in the order of
+/// their addresses.
 fn pairs(trace: &Trace) -> Vec<Pair> {
     let mut conditions: HashMap<(u64, u64), HashSet<u64>> = HashMap::new();
     for thread in &trace.threads {

@@ -22,7 +22,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A thread no longer waits for another, or sleeps.
+    /// Notes that a thread no longer sleeps, or waits for another.
     pub(super) fn woken(&mut self, thread: usize, tick: u64, timed_out: bool) {
         let Some(idle) = self.running[thread].idle.take() else {
             return;

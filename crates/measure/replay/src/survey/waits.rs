@@ -6,8 +6,8 @@
 use super::{Asks, Surveying};
 
 impl Surveying {
-    /// Time has passed until `tick` in which a lock was held or free: adds it to the waits
-    /// for it.
+    /// Adds the time until `tick`, in which a lock was held or free, to the waits for
+    /// that lock.
     pub(super) fn passes(&mut self, lock: usize, tick: u64) {
         let line = &mut self.lines[lock];
         for waiter in &line.waiters {
@@ -23,8 +23,8 @@ impl Surveying {
         line.since = tick;
     }
 
-    /// A thread had no CPU, or waited, for so many ticks of a stretch: whoever waits for a
-    /// lock that it holds waited for that.
+    /// Notes that a thread had no CPU, or waited, for so many ticks of a stretch:
+    /// whoever waits for a lock that it holds waited for that.
     pub(super) fn stops(&mut self, thread: usize, since: u64, tick: u64, ticks: u64) {
         let share = ticks as f64 / tick.saturating_sub(since).max(1) as f64;
         let held: Vec<usize> = self.running[thread]
@@ -46,7 +46,7 @@ impl Surveying {
         }
     }
 
-    /// A request was answered.
+    /// Notes that a request was answered.
     pub(super) fn answered(&mut self, thread: usize, asks: Asks, tick: u64, got: bool) {
         let overtaken = match got {
             true => {
@@ -95,7 +95,7 @@ impl Surveying {
         }
     }
 
-    /// A thread holds a lock no longer.
+    /// Notes that a thread no longer holds a lock.
     pub(super) fn given_up(&mut self, thread: usize, lock: usize, tick: u64) {
         self.owners.given_up(thread, lock);
         self.passes(lock, tick);
@@ -114,7 +114,7 @@ impl Surveying {
         }
     }
 
-    /// A thread neither sleeps nor waits for a condition or a thread any longer; after
+    /// Notes that a thread no longer sleeps, or waits for a condition or a thread; after
     /// a condition it holds the lock again.
     pub(super) fn awake(&mut self, thread: usize, tick: u64) {
         if let Some((since, lock)) = self.running[thread].idle.take() {

@@ -12,7 +12,7 @@ pub(crate) const WRITE: Access = Access {
 /// The records of one thread: times in nanoseconds, and what happened.
 pub(crate) type Records = Vec<(u64, Event<'static>)>;
 
-/// An acquisition and its release: asked for, had, given up; each operation takes
+/// Returns an acquisition and its release: asked for, had, given up; each operation takes
 /// 20 ns.
 pub(crate) fn hold(lock: u64, stack: u64, [asked, had, given_up]: [u64; 3]) -> Records {
     vec![
@@ -30,7 +30,7 @@ pub(crate) fn hold(lock: u64, stack: u64, [asked, had, given_up]: [u64; 3]) -> R
     ]
 }
 
-/// The recording of these threads on a machine of so many CPUs, from 0 to the
+/// Returns the recording of these threads on a machine of so many CPUs, from 0 to the
 /// last record. Times begin at 1000.
 pub(crate) fn trace(threads: &[Records], cpus: usize) -> Trace {
     let blocks = 4096;

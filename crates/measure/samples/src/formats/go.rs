@@ -106,7 +106,7 @@ pub(super) fn read(text: &str) -> SampleFile {
     file
 }
 
-/// `Unit ns/op better=lower`.
+/// Reads `Unit ns/op better=lower`.
 fn unit_line<'a>(line: &'a str, better: &mut BTreeMap<&'a str, Direction>) {
     let mut words = line.split_whitespace();
     let Some(unit) = words.next() else {

@@ -44,7 +44,7 @@ struct Bucket {
     drawn: Word<u32>,
     first: Word<*mut Sleeper>,
     last: Word<*mut Sleeper>,
-    /// When a handoff is to be fair again, in nanoseconds.
+    /// The time at which a handoff is to be fair again, in nanoseconds.
     fair_at: Word<usize>,
 }
 

@@ -102,13 +102,13 @@ unsafe impl RawLock<Sim> for PthreadAdaptive {
     }
 }
 
-/// In [`PthreadRwlock::readers`]: writers have it, or had it last.
+/// The mark in [`PthreadRwlock::readers`] that writers have it, or had it last.
 const WRITING: u32 = 1;
 /// A writer holds it or will, the primary one.
 const WRITER: u32 = 2;
 /// Each reader that has it or waits for it.
 const READER: u32 = 4;
-/// In the two words on which threads sleep: somebody does.
+/// The mark in the two words on which threads sleep that somebody does.
 const SLEPT: u32 = 2;
 
 /// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default kind: it is in a phase of readers or

@@ -16,7 +16,7 @@ pub(crate) fn release(lock: u32) -> Step {
     Step::Release { lock }
 }
 
-/// A program of these threads, all of one class.
+/// Returns a program of these threads, all of one class.
 pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Program {
     let lock = Lock {
         image: 0,
@@ -55,7 +55,8 @@ pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Pro
     }
 }
 
-/// Under a lock, which spins and then sleeps with `+park`, or under an ideal one.
+/// Runs a program under a lock, which spins and then sleeps with `+park`, or under an
+/// ideal one.
 pub(crate) fn run(
     program: &Program,
     lock: Option<&str>,
@@ -79,7 +80,7 @@ pub(crate) fn run_under(
     run_on(&machine, program, lock, cpus)
 }
 
-/// On a machine of one's own.
+/// Runs a program on a machine of one's own.
 pub(crate) fn run_on(
     machine: &Machine,
     program: &Program,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::machine::Machine;
 
-/// Two queues on two cores that share a cache, slices of 100.
+/// Returns two queues on two cores that share a cache, slices of 100.
 fn queues(threads: usize) -> (RunQueues, Topology) {
     let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
     let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50, 1024]);

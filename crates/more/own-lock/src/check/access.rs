@@ -15,7 +15,7 @@ use locklab_locks::platform::{LockWord, Ordering};
 use locklab_verify::{Moment, Place};
 use std::ffi::{c_int, c_uint};
 
-/// The memory order of an access in Rust's terms.
+/// Returns the memory order of an access in Rust's terms.
 pub(super) fn order(order: c_int) -> Ordering {
     match order {
         0 => Ordering::Relaxed,
@@ -42,7 +42,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part at an address; begins the model again if the access does not
+    /// Returns the part at an address; begins the model again if the access does not
     /// fit the known words.
     pub(super) fn at(address: usize, size: c_uint, site: usize) -> Self {
         bounds::check(address, size as usize, site);
@@ -84,7 +84,7 @@ impl Part {
         }
     }
 
-    /// It is about to be accessed: this moment.
+    /// Returns this moment, at which it is about to be accessed.
     pub(super) fn before(&self, plain: bool) -> Vec<Moment> {
         let (address, bytes) = self.memory();
         if plain && with(|world| world.raced.learns(address, bytes)) {
@@ -93,7 +93,7 @@ impl Part {
         with(|world| world.raced.before(address, bytes))
     }
 
-    /// It has been accessed, from that moment on.
+    /// Notes that it has been accessed, from that moment on.
     pub(super) fn after(&self, access: Access, began: Vec<Moment>) {
         let here = (access, self.place);
         let race = with(|world| world.raced.after(thread(), self.memory(), here, began));
@@ -144,7 +144,7 @@ impl Part {
         unsafe { set_memory(self.first, self.width as u32, newest) };
     }
 
-    /// The newest value of the whole word, from memory.
+    /// Returns the newest value of the whole word, from memory.
     pub(super) fn newest(&self) -> u64 {
         // SAFETY: a word of the lock's memory.
         unsafe { memory(self.first, self.width as u32) }
@@ -155,7 +155,7 @@ impl Part {
         self.of(self.word().load(order))
     }
 
-    /// A compare-and-swap that would succeed does not.
+    /// Makes a compare-and-swap fail that would succeed.
     pub(super) fn fail_without_cause(&self, order: Ordering) -> u64 {
         self.place.set_caller();
         self.of(self.word().fail_without_cause(order))
@@ -179,7 +179,7 @@ impl Part {
         self.settle();
     }
 
-    /// A read-modify-write of the part by compare-and-swaps of the word; the
+    /// Makes a read-modify-write of the part by compare-and-swaps of the word; the
     /// first guess is the newest value, which only a switch of threads makes
     /// wrong.
     pub(super) fn change(&self, order: Ordering, change: impl Fn(u64) -> Option<u64>) -> u64 {

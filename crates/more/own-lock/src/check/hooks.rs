@@ -186,8 +186,8 @@ pub(super) extern "C-unwind" fn compare(
     old
 }
 
-/// The memory order of an access that may head an address dependency: with dependencies,
-/// one that is relaxed is as one that is consumed.
+/// Returns the memory order of an access that may head an address dependency: with
+/// dependencies, one that is relaxed is as one that is consumed.
 fn heads_a_dependency(mo: c_int, may: bool) -> c_int {
     match mo {
         0 if may && with(|world| world.dependencies) => CONSUME,
@@ -195,7 +195,7 @@ fn heads_a_dependency(mo: c_int, may: bool) -> c_int {
     }
 }
 
-/// Before and behind a read-modify-write of this memory order: with dependencies, one
+/// Fences before and behind a read-modify-write of this memory order: with dependencies, one
 /// that acquires and releases is a full barrier.
 fn fence_around(mo: c_int, site: usize) {
     if mo >= 4 && with(|world| world.dependencies) {
@@ -320,7 +320,7 @@ pub(super) extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, l
     panic!("{}", unsafe { found_wrong(text, file, line) })
 }
 
-/// The word of a futex, which is about to be looked at or woken for.
+/// Returns the word of a futex, which is about to be looked at or woken for.
 fn futex(address: usize, site: usize) -> Part {
     has_changed();
     let place = with(|world| world.place(site));

@@ -39,7 +39,7 @@ use world::{MOST_CONTEXTS, MOST_LOCKS, World, lines, make_words, thread, with};
 /// table, and names with all their bits.
 const LAST_CPUS: &str = "the last CPUs";
 
-/// The promises of a lock that was compiled for the checker; `kept` lives as
+/// Returns the promises of a lock that was compiled for the checker; `kept` lives as
 /// long as they do.
 pub(crate) fn promises(
     library: PathBuf,
@@ -95,7 +95,7 @@ pub(crate) fn promises(
         .collect()
 }
 
-/// The file as a program of so many threads ([`locklab_verify::litmus`]).
+/// Returns the file as a program of so many threads ([`locklab_verify::litmus`]).
 pub(crate) fn litmus(
     library: PathBuf,
     facts: Facts,
@@ -199,7 +199,7 @@ impl Drop for CheckedLock {
     }
 }
 
-/// The memory of one more context: its address, and the bytes there.
+/// Returns the memory of one more context: its address, and the bytes there.
 fn new_context() -> (usize, usize) {
     with(|world| {
         let room = 64 * lines(world.facts.ctx_bytes);

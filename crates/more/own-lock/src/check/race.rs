@@ -59,7 +59,7 @@ const KINDS: [Access; 4] = [
     },
 ];
 
-/// When each thread last accessed a piece of memory in each way, and where.
+/// Holds when each thread last accessed a piece of memory in each way, and where.
 #[derive(Default)]
 struct Dates([[Option<(Moment, Place)>; KINDS.len()]; MAX_THREADS]);
 
@@ -83,7 +83,7 @@ impl Raced {
         }
     }
 
-    /// An execution begins; what a failed or cut one has left is discarded.
+    /// Begins an execution; discards what a failed or cut one has left.
     pub(super) fn begin(&mut self) {
         std::mem::forget(std::mem::take(&mut self.pieces));
     }
@@ -94,13 +94,13 @@ impl Raced {
         self.checked && self.plain.insert((address, bytes))
     }
 
-    /// This moment, for each piece that is about to be accessed.
+    /// Returns this moment, for each piece that is about to be accessed.
     pub(super) fn before(&mut self, address: usize, bytes: usize) -> Vec<Moment> {
         let touched = self.overlapping(address, bytes).count();
         (0..touched).map(|_| Moment::now()).collect()
     }
 
-    /// Thread `me` has made an access, which began then, and is ordered by what
+    /// Notes that thread `me` has made an access, which began then, and is ordered by what
     /// it has read. Returns what it races with, and where that was.
     pub(super) fn after(
         &mut self,

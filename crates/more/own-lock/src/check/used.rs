@@ -40,7 +40,7 @@ const MOST_ACCESSES: u32 = 1_000_000;
 /// Describes what memory holds after so many uses.
 struct Used(Vec<(usize, Vec<u8>)>);
 
-/// The code accesses memory here, or pauses.
+/// Notes that the code accesses memory here, or pauses.
 pub(super) fn accesses(address: usize, bytes: usize, site: usize) {
     if bytes > 0 {
         bounds::check(address, bytes, site);
@@ -162,7 +162,7 @@ fn go_on(library: &Library, lock: usize, context: usize, ranges: &[Range<usize>;
     set(&pieces, &steps.after(end.unwrap_or(u64::MAX)));
 }
 
-/// The pieces that all accesses so far divide memory into: first address and
+/// Returns the pieces that all accesses so far divide memory into: first address and
 /// bytes.
 fn pieces() -> Vec<(usize, u32)> {
     let accessed = with(|world| world.watch.as_ref().map(|watch| watch.accessed.clone()));
@@ -198,17 +198,17 @@ fn values(pieces: &[(usize, u32)]) -> Vec<u64> {
     values.collect()
 }
 
-/// By how much each piece goes on.
+/// Holds by how much each piece goes on.
 struct Steps {
     pieces: Vec<(usize, u32)>,
-    /// After [`FIRST`] uses and after each one more, for as long as a period is.
+    /// The places after [`FIRST`] uses and after each one more, for as long as a period is.
     first: Vec<Vec<u64>>,
-    /// In a period, from each of them.
+    /// The steps in a period, from each of them.
     steps: Vec<Vec<u64>>,
 }
 
 impl Steps {
-    /// The steps of the shortest period in which all that was seen goes on by
+    /// Returns the steps of the shortest period in which all that was seen goes on by
     /// equal ones.
     fn of(pieces: &[(usize, u32)], seen: &[Vec<u64>]) -> Option<Self> {
         let difference = |later: &[u64], earlier: &[u64]| -> Vec<u64> {

@@ -78,8 +78,8 @@ pub(super) fn has_updated(part: &Part, site: usize, (old, new): (u64, u64)) {
     });
 }
 
-/// The code is about to make this access: a loop without a pause comes round where it
-/// has made the same since it last did.
+/// Notes that the code is about to make this access: a loop without a pause comes round
+/// where it has made the same since it last did.
 pub(super) fn comes_to(frame: &Frame, address: usize, site: usize) {
     let me = thread();
     let (again, new) = with(|world| {
@@ -122,7 +122,7 @@ pub(super) extern "C-unwind" fn relax(frame: *const u8, bytes: usize, site: usiz
     comes_round(&Frame::pushed(frame, bytes), site);
 }
 
-/// A loop has come round to this place, in the state of this frame.
+/// Notes that a loop has come round to this place, in the state of this frame.
 fn comes_round(frame: &Frame, site: usize) {
     let me = thread();
     let (round, place, went) = with(|world| {

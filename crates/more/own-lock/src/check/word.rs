@@ -38,7 +38,7 @@ macro_rules! any {
 }
 
 impl Word {
-    /// A word for the memory at `address`.
+    /// Returns a word for the memory at `address`.
     pub(super) fn new(address: usize, bytes: usize, value: u64) -> Self {
         let word = match bytes {
             1 => Self::Byte(Atomic::new(value as u8)),
@@ -60,7 +60,7 @@ impl Word {
         })
     }
 
-    /// A compare-and-swap that would succeed does not.
+    /// Makes a compare-and-swap fail that would succeed.
     pub(super) fn fail_without_cause(&self, order: Ordering) -> u64 {
         any!(self, |w: T| {
             let value: T = w.fail_without_cause(order);
@@ -72,7 +72,7 @@ impl Word {
         any!(self, |w: T| w.store(value as T, order));
     }
 
-    /// The newest value.
+    /// Returns the newest value.
     pub(super) fn latest(&self) -> u64 {
         any!(self, |w: T| {
             let value = w.latest();
@@ -106,7 +106,7 @@ impl Word {
         )
     }
 
-    /// A read-modify-write of the whole word, if the platform has it.
+    /// Makes a read-modify-write of the whole word, if the platform has it.
     pub(super) fn update(&self, operation: c_uint, value: u64, order: Ordering) -> Option<u64> {
         if let (Self::Half(_), 1 | 2) = (self, operation) {
             return None; // It would carry.

@@ -78,16 +78,16 @@ pub(super) struct Round {
 }
 
 impl Thread {
-    /// An access was made that no round of the loop had before.
+    /// Notes an access that no round of the loop had before.
     pub(super) fn has_ended_loop(&mut self) {
         if let Some((_, ended)) = &mut self.counting {
             *ended = true;
         }
     }
 
-    /// A loop comes round here, in this state. `None` if it has accessed nothing since
-    /// it last did, or has seen what others did meanwhile and has written nothing: it
-    /// goes on as often as they do that.
+    /// Notes that a loop comes round here, in this state. Returns `None` if it has
+    /// accessed nothing since it last did, or has seen what others did meanwhile and
+    /// has written nothing: it goes on as often as they do that.
     pub(super) fn goes_round(&mut self, site: usize, state: &[u8]) -> Option<Round> {
         if self.came_round == self.accesses {
             return None;
@@ -290,7 +290,7 @@ impl World {
         })
     }
 
-    /// The words that hold all accesses from `start` up to `end`: first
+    /// Returns the words that hold all accesses from `start` up to `end`: first
     /// address and width.
     pub(super) fn layout(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut words: Vec<(usize, usize)> = Vec::new();
@@ -308,7 +308,7 @@ impl World {
         words
     }
 
-    /// The word of an access.
+    /// Returns the word of an access.
     pub(super) fn word(&self, address: usize, size: u8) -> Option<(usize, usize, *const Word)> {
         for width in [1, 2, 4, 8] {
             let first = address / width * width;

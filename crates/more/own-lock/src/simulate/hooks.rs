@@ -177,7 +177,7 @@ extern "C-unwind" fn write(address: usize, bytes: usize, _: c_uint, site: usize)
     }
 }
 
-/// The accesses that copy this many bytes, one for each word of the machine.
+/// Returns the accesses that copy this many bytes, one for each word of the machine.
 fn words_of(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
     let step = if bytes <= 8 { bytes.max(1) } else { 8 };
     (0..bytes)
@@ -185,9 +185,9 @@ fn words_of(address: usize, bytes: usize) -> impl Iterator<Item = (usize, u8)> {
         .map(move |at| (address + at, step.min(bytes - at) as u8))
 }
 
-/// The deeper part of a CPU's stack, and constants, are used by no other CPU:
-/// such an access costs nothing here. Anywhere else it is a crash: of the
-/// access itself or, where there happens to be memory, by this check.
+/// Makes an access to other memory. The deeper part of a CPU's stack, and constants,
+/// are used by no other CPU: such an access costs nothing here. Anywhere else it is a
+/// crash: of the access itself or, where there happens to be memory, by this check.
 fn may_be_read(address: usize) {
     let here = 0_u8;
     let cpu = by_address::cpu();
@@ -250,7 +250,7 @@ extern "C-unwind" fn fail(text: *const c_char, file: *const c_char, line: c_uint
     isolate::give_up(&format!("CPU {}: {wrong}", by_address::cpu()))
 }
 
-/// The line of a call, for a sentence.
+/// Returns the line of a call, for a sentence.
 fn line_of(site: usize) -> String {
     let line = with(|world| world.sites.line(site));
     line.unwrap_or_else(|| "the lock's code".to_owned())

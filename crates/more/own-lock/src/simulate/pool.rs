@@ -21,7 +21,7 @@ pub(super) struct Pool {
     pub(super) locks: usize,
     pub(super) locks_given: Cell<usize>,
     pub(super) contexts_given: Cell<usize>,
-    /// For each line, the CPU that has used it.
+    /// The CPU that has used each line.
     users: Vec<Cell<u16>>,
     /// Lines that are not in the pool, such as a stack's, and are shared.
     elsewhere: RefCell<HashSet<usize>>,

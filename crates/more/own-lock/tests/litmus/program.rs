@@ -86,7 +86,7 @@ impl Op {
         }
     }
 
-    /// The order that C names so.
+    /// Returns the order that C names so.
     fn c_order(order: Ordering) -> &'static str {
         match order {
             Ordering::Relaxed => "memory_order_relaxed",
@@ -153,7 +153,8 @@ impl Op {
 }
 
 impl Program {
-    /// Threads are divided by `|`, operations by `;`; `shown` has registers and words.
+    /// Reads a program: threads are divided by `|`, operations by `;`; `shown` has
+    /// registers and words.
     pub(crate) fn parse(text: &str, shown: &str) -> Self {
         let thread = |text: &str| text.split(';').map(|op| Op::parse(op.trim())).collect();
         let (registers, words): (Vec<&str>, Vec<&str>) = shown
@@ -166,7 +167,7 @@ impl Program {
         }
     }
 
-    /// The number of an outcome: four bits for each value that is shown.
+    /// Returns the number of an outcome: four bits for each value that is shown.
     pub(crate) fn outcome(&self, registers: &[u64], words: &[u64]) -> u64 {
         let shown = self.registers.iter().map(|&r| registers[r]);
         let shown = shown.chain(self.words.iter().map(|&w| words[w]));

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 
 const LOCATIONS: usize = WORDS.len();
 
-/// For each word the place of a message in its modification order.
+/// Holds for each word the place of a message in its modification order.
 type View = [u8; LOCATIONS];
 
 fn join(view: &mut View, other: &View) {
@@ -32,7 +32,7 @@ struct Message {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Thread {
     next: usize,
-    /// Within an operation of several accesses.
+    /// Says that it is within an operation of several accesses.
     within: bool,
     current: View,
     acquired: View,
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Every read of a word that a thread may make: the value, and its place.
+    /// Returns every read of a word that a thread may make: the value, and its place.
     fn reads(&self, thread: usize, word: usize, order: Ordering) -> Vec<(u64, usize, Self)> {
         let first = usize::from(self.threads[thread].current[word]);
         (first..self.words[word].len())
@@ -190,7 +190,7 @@ impl State {
             .collect()
     }
 
-    /// Every read-modify-write: the value read, and the state after it.
+    /// Returns every read-modify-write: the value read, and the state after it.
     fn updates(
         &self,
         thread: usize,
@@ -240,7 +240,7 @@ impl State {
         self
     }
 
-    /// The order of a compare-and-swap that fails.
+    /// Returns the order of a compare-and-swap that fails.
     fn failure(order: Ordering) -> Ordering {
         match order {
             Ordering::Acquire | Ordering::AcqRel => Ordering::Acquire,
@@ -248,7 +248,7 @@ impl State {
         }
     }
 
-    /// Every step that a thread may take.
+    /// Returns every step that a thread may take.
     fn steps(&self, thread: usize, op: Op) -> Vec<Self> {
         let done = |(old, state): (u64, Self), r: usize| state.keep(r, old).done(thread);
         let fails = |w: usize, order: Ordering| self.reads(thread, w, Self::failure(order));
@@ -356,7 +356,7 @@ impl State {
     }
 }
 
-/// All that a program may come to.
+/// Returns all that a program may come to.
 pub(crate) fn allowed(program: &Program, sequence: Sequence) -> Allowed {
     let mut allowed = Allowed::default();
     let mut seen = HashSet::new();

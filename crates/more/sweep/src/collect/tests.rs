@@ -17,7 +17,7 @@ fn models(path: &std::path::Path, seeds: u32, chunks: u64) -> Models {
     Models::open_or_begin(path, &text, None, Some(chunks)).unwrap()
 }
 
-/// A sample with the figures and the size of a simulated one.
+/// Returns a sample with the figures and the size of a simulated one.
 fn sample(run: u64) -> Sample {
     let mut sample = Sample {
         values: Values::from([(OPS.to_owned(), 1e6 + run as f64), (JAIN.to_owned(), 1.0)]),

@@ -75,7 +75,7 @@ fn a_plan_of_a_million_runs_is_small() {
     assert!(bytes < 8 << 20, "{bytes}");
 }
 
-/// Some exclusions of the file above.
+/// Returns some exclusions of the file above.
 fn exclusions() -> impl Strategy<Value = String> {
     let rule = (
         proptest::option::of(prop_oneof![Just("flat-16"), Just("amd64-8")]),

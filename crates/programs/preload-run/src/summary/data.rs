@@ -63,7 +63,7 @@ impl Summary {
     }
 }
 
-/// The stacks that waited or held, as JSON.
+/// Returns the stacks that waited or held, as JSON.
 fn links(side: &[(String, u64, f64)]) -> Vec<Value> {
     side.iter()
         .map(|(who, count, time)| json!({ "who": who, "count": count, "ns": time }))

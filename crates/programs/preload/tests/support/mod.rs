@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The interposer, built as a user builds it. (For the tests of a package
+/// Returns the interposer, built as a user builds it. (For the tests of a package
 /// that is only a shared library cargo builds none.)
 pub(crate) fn interposer() -> &'static Path {
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -66,7 +66,7 @@ pub(crate) fn present(program: &str, package: &str) -> bool {
     found
 }
 
-/// A command on another lock.
+/// Returns a command on another lock.
 pub(crate) fn under(lock: &str, wait: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command

@@ -78,7 +78,7 @@ pub struct Counting {
 }
 
 impl Counters {
-    /// No counters at all.
+    /// Returns no counters at all.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Counters {
         })
     }
 
-    /// The metrics that they add to those of the workload and the kernel.
+    /// Returns the metrics that they add to those of the workload and the kernel.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let lower = |name: &str| Metric::lower(name, "", Source::Hardware);
@@ -182,7 +182,7 @@ impl Counters {
     }
 }
 
-/// The L1i misses of either mode.
+/// Returns the L1i misses of either mode.
 fn misses() -> Cache {
     Cache {
         which: CacheId::L1I,
@@ -329,7 +329,7 @@ fn test(kind: Kind) -> io::Result<()> {
     Ok(())
 }
 
-/// The meaning of a refusal, and the remedy.
+/// Returns the meaning of a refusal, and the remedy.
 fn reason(e: &io::Error, what: &'static str) -> Error {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match e.raw_os_error() {

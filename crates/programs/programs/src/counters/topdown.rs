@@ -14,7 +14,7 @@ pub(super) struct Events {
     pub(super) empty: u64,
 }
 
-/// The events of this processor, if they are known.
+/// Returns the events of this processor, if they are known.
 pub(super) fn events() -> Option<Events> {
     let named = |name: &str| {
         let path = format!("/sys/bus/event_source/devices/cpu/events/{name}");
@@ -35,7 +35,7 @@ pub(super) fn events() -> Option<Events> {
     amd()
 }
 
-/// `event=0x9c,umask=0x1` as a raw configuration; unknown terms
+/// Returns `event=0x9c,umask=0x1` as a raw configuration; unknown terms
 /// are never guessed.
 fn config(text: &str) -> Option<u64> {
     let mut config = 0;

@@ -14,7 +14,7 @@ use std::path::Path;
 /// The log item of QEMU that [`in_the_file`] needs.
 pub(super) const LOG: &str = "page";
 
-/// The ranges of executable code of a file.
+/// Returns the ranges of executable code of a file.
 fn code(program: &Path) -> Result<Vec<(u64, u64)>, Error> {
     let wrong = |e: &dyn std::fmt::Display| {
         Error::Failed(format!("cannot read {}: {e}", program.display()))
@@ -32,7 +32,7 @@ fn code(program: &Path) -> Result<Vec<(u64, u64)>, Error> {
         .collect())
 }
 
-/// The address where the code of the program begins, from QEMU's log.
+/// Returns the address where the code of the program begins, from QEMU's log.
 fn start(log: &str) -> Option<u64> {
     log.lines().find_map(|line| {
         let address = line.strip_prefix("start_code")?.trim();

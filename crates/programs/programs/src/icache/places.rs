@@ -178,7 +178,7 @@ impl Row {
         })
     }
 
-    /// The events of the branch at its end alone.
+    /// Returns the events of the branch at its end alone.
     fn ended(&self) -> Events {
         let mut events = Events::default();
         for event in [

@@ -11,7 +11,7 @@ use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
 
-/// The counts as one JSON document.
+/// Returns the counts as one JSON document.
 #[must_use]
 pub fn json(counted: &Counted, command: &[String]) -> Value {
     let mut document = counted.report.clone();
@@ -33,7 +33,7 @@ pub fn json(counted: &Counted, command: &[String]) -> Value {
     document
 }
 
-/// The counts as a table, with where they come from.
+/// Returns the counts as a table, with where they come from.
 #[must_use]
 pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     let report = &counted.report;
@@ -125,7 +125,7 @@ fn sampled(report: &Value) -> Option<String> {
     ))
 }
 
-/// Cycles by cause, as a table.
+/// Returns the cycles by cause, as a table.
 fn lost(report: &Value) -> Option<String> {
     let user = &report["frontend"]["user"];
     let all = user["cycles"]["value"].as_f64()?;

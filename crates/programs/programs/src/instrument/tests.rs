@@ -50,7 +50,7 @@ impl MadeUp {
         }
     }
 
-    /// From -1 to 1 (xorshift).
+    /// Returns from -1 to 1 (xorshift).
     fn random(&mut self) -> f64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

@@ -37,7 +37,7 @@ impl AnyCommand {
     }
 }
 
-/// The words of a subject's command, or of the one that both have.
+/// Returns the words of a subject's command, or of the one that both have.
 ///
 /// # Errors
 /// If there is no command, it names a build and there is none, or it is no words.

@@ -47,7 +47,7 @@ impl CallSites {
             .join(format!("call-sites-{}", self.sites))
     }
 
-    /// The object of one side, compiled once a session.
+    /// Returns the object of one side, compiled once a session.
     fn object(&self, inline: Inline, launcher: &mut Launcher) -> Result<PathBuf, Fault> {
         let folder = self.folder(launcher);
         let object = folder.join(format!("{}.o", inline.word()));
@@ -97,7 +97,7 @@ impl CallSites {
     }
 }
 
-/// C of `sites` functions, each with one lock and one unlock.
+/// Returns C of `sites` functions, each with one lock and one unlock.
 fn source(sites: u64) -> String {
     let mut text = String::from(
         r#"#include <stdio.h>

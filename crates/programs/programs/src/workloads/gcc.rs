@@ -29,7 +29,7 @@ impl Gcc {
     }
 }
 
-/// C of many functions that differ: switches, loops, structures, calls.
+/// Returns C of many functions that differ: switches, loops, structures, calls.
 fn source(functions: u64) -> String {
     let mut text = String::from(
         "typedef unsigned long word;

@@ -61,7 +61,7 @@ pub const NAMES: [(&str, &str); 10] = [
     ),
 ];
 
-/// The settings that a workload of this name uses, besides its title.
+/// Returns the settings that a workload of this name uses, besides its title.
 fn settings(name: &str) -> &'static [&'static str] {
     match name {
         "nginx-churn" => &["scale", "port"],
@@ -75,7 +75,7 @@ fn settings(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Their names, as a sentence lists them.
+/// Returns their names, as a sentence lists them.
 pub(crate) fn names() -> String {
     NAMES.map(|(name, _)| name).join(", ")
 }

@@ -39,7 +39,7 @@ impl NginxChurn {
     }
 }
 
-/// The report's configuration: one worker, `return 200`, no logs.
+/// Returns the report's configuration: one worker, `return 200`, no logs.
 fn configuration(folder: &Path, port: u16) -> String {
     let f = folder.display();
     format!(

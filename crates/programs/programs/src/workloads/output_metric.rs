@@ -48,7 +48,7 @@ pub enum Extractor {
 }
 
 impl OutputMetric {
-    /// `NAME[UNIT]:higher|lower=REGEX`, as on the command line.
+    /// Reads `NAME[UNIT]:higher|lower=REGEX`, as on the command line.
     ///
     /// # Errors
     /// If the text has another form; the message shows the right one.
@@ -128,7 +128,7 @@ impl OutputMetric {
     }
 }
 
-/// `a.b[0]` and `$.a.b[0]` as `/a/b/0`.
+/// Returns `a.b[0]` and `$.a.b[0]` as `/a/b/0`.
 fn pointer(path: &str) -> String {
     if path.is_empty() || path.starts_with('/') {
         return path.into();
@@ -143,7 +143,7 @@ fn pointer(path: &str) -> String {
 }
 
 impl Extractor {
-    /// The number in an output.
+    /// Returns the number in an output.
     #[must_use]
     pub fn read(&self, output: &str) -> Option<f64> {
         match self {
@@ -166,7 +166,7 @@ impl Extractor {
     }
 }
 
-/// The number that the output of a run must contain.
+/// Returns the number that the output of a run must contain.
 pub(super) fn read(name: &str, extractor: &Extractor, output: &str) -> Result<f64, Fault> {
     match extractor.read(output) {
         Some(number) if number.is_finite() => Ok(number),
@@ -177,7 +177,7 @@ pub(super) fn read(name: &str, extractor: &Extractor, output: &str) -> Result<f6
     }
 }
 
-/// The number found by one of Locklab's own expressions.
+/// Returns the number found by one of Locklab's own expressions.
 pub(super) fn find(name: &str, pattern: &str, output: &str) -> Result<f64, Fault> {
     let extractor = Regex::new(pattern)
         .map(Extractor::Regex)

@@ -68,13 +68,13 @@ impl WorkloadSpec {
         Ok(spec)
     }
 
-    /// Its title in reports.
+    /// Returns its title in reports.
     #[must_use]
     pub fn title(&self) -> String {
         self.title.clone().unwrap_or_else(|| self.name.clone())
     }
 
-    /// The amount of work for `usual` work by default, at least `least`.
+    /// Returns the amount of work for `usual` work by default, at least `least`.
     pub(super) fn scaled(&self, usual: u64, least: u64) -> u64 {
         let scale = self.scale.unwrap_or(1.0);
         ((usual as f64 * scale).round() as u64).max(least)

@@ -17,7 +17,7 @@ pub enum Between {
 }
 
 impl Between {
-    /// The word used on the command line.
+    /// Returns the word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ pub enum By {
 }
 
 impl By {
-    /// The word used on the command line.
+    /// Returns the word used on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

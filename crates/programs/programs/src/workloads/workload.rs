@@ -9,16 +9,16 @@ use std::path::PathBuf;
 
 /// A workload.
 pub trait Workload {
-    /// A sentence that describes one run.
+    /// Returns a sentence that describes one run.
     fn about(&self) -> String;
-    /// The facts of its set-up on this machine, for the report.
+    /// Returns the facts of its set-up on this machine, for the report.
     fn setup(&self, launcher: &Launcher) -> Facts;
     /// Returns whether all that it measures is done by the program that it starts and not
     /// by others that this one starts: only that can be modelled.
     fn is_one_process(&self) -> bool {
         false
     }
-    /// The metrics that it measures besides the kernel's accounting; the first
+    /// Returns the metrics that it measures besides the kernel's accounting; the first
     /// decides.
     fn metrics(&self) -> Vec<Metric>;
     /// Checks that it can run for both subjects, before anything runs.

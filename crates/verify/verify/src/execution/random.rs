@@ -16,7 +16,7 @@ impl Random {
         self.0.set(number.wrapping_mul(0xd134_2543_de82_ef95));
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&self, bound: usize) -> usize {
         let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(state);

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 /// Says how far such loops are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rounds {
-    /// For [`FEW`] rounds, after which the others have their turn.
+    /// It is followed for [`FEW`] rounds, after which the others have their turn.
     #[default]
     Few,
-    /// To their end, or for [`MANY`] rounds, with no other thread in between.
+    /// It is followed to its end, or for [`MANY`] rounds, with no other thread in between.
     AtOnce,
     /// Means as far as that, with all that others may do between any two rounds.
     Each,
@@ -46,7 +46,7 @@ pub(super) struct Going {
     alone: [Cell<bool>; MAX_THREADS],
     /// Turns of each thread since an operation of a model last ended; `None`: it counts.
     turns: [Cell<Option<u32>>; MAX_THREADS],
-    /// Where a loop of this execution has gone round last.
+    /// Says where a loop of this execution has gone round last.
     last: Cell<Option<Place>>,
 }
 
@@ -57,12 +57,12 @@ impl Going {
         self.last.set(None);
     }
 
-    /// An operation has ended.
+    /// Notes that an operation has ended.
     pub(super) fn progress(&self) {
         self.turns.iter().for_each(|turns| turns.set(Some(0)));
     }
 
-    /// This thread has a turn, in vain.
+    /// Notes that this thread has a turn, in vain.
     pub(super) fn turn(&self, cpu: usize) {
         self.turns[cpu].set(self.turns[cpu].get().map(|turns| turns + 1));
     }
@@ -75,7 +75,7 @@ impl Going {
             && (0..MAX_THREADS).all(|cpu| !takes_part(cpu) || for_ever(self.turns[cpu].get()))
     }
 
-    /// From the next execution on, loops are followed so far.
+    /// Follows loops so far, from the next execution on.
     pub(super) fn follow(&self, rounds: Rounds) {
         self.rounds.set(rounds);
         self.beyond.borrow_mut().clear();
@@ -102,7 +102,7 @@ impl Going {
         *self.beyond.borrow_mut().entry(here).or_default() += 1;
     }
 
-    /// Where a loop of this execution that is no wait has gone round last.
+    /// Returns where a loop of this execution that is no wait has gone round last.
     pub(super) fn last(&self) -> Option<Place> {
         self.last.get()
     }
@@ -116,7 +116,7 @@ impl Going {
         self.alone[cpu].replace(alone)
     }
 
-    /// A round of a thread's loop ends; `left` says that what follows is not explored.
+    /// Ends a round of a thread's loop; `left` says that what follows is not explored.
     pub(super) fn round_ends(
         &self,
         (cpu, here): (usize, Place),

@@ -8,7 +8,7 @@ use locklab_locks::NESTING;
 /// The most threads that a model may have, loom's own included.
 pub const MAX_THREADS: usize = 4;
 
-/// Why a CPU has no queue node.
+/// Says why a CPU has no queue node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoNode {
     /// It has no number.
@@ -44,7 +44,7 @@ pub(crate) struct Setting {
     pub(crate) last_cpus: bool,
     /// Says whether the CPUs have the greatest numbers that a queue node can be named by.
     pub(crate) last_names: bool,
-    /// For how many CPUs the table of visible readers has an entry.
+    /// The number of CPUs for which the table of visible readers has an entry.
     pub(crate) visible_readers: usize,
     /// Says whether two reads of a word are explored in either order: loom remembers the last
     /// access of a word only, so what it does if a read comes after a later write is lost where
@@ -90,7 +90,7 @@ impl Default for Setting {
 }
 
 impl Setting {
-    /// One of the worlds that this may be.
+    /// Returns one of the worlds that this may be.
     pub(super) fn draw(self, random: &Random) -> Self {
         let Some(Drawn {
             no_node,

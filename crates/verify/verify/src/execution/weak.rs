@@ -79,7 +79,7 @@ impl WeakFailures {
         &raw const self.words.borrow()[choice]
     }
 
-    /// One of this thread has failed.
+    /// Notes that one of this thread has failed.
     pub(super) fn has_failed(&self, me: usize) {
         let made = self.made[me].get();
         self.made[me].set(Made {

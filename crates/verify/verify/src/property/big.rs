@@ -34,7 +34,7 @@ pub(crate) fn big_properties(lock: &Lock) -> Vec<Property> {
     all
 }
 
-/// The holder takes it again, and it is free only when all levels are undone.
+/// Checks that the holder takes it again, and it is free only when all levels are undone.
 fn recursion(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
         assert!(!table.held(), "held before it is taken");
@@ -54,7 +54,7 @@ fn recursion(lock: &Lock) {
     });
 }
 
-/// All levels go at once, and come back at once.
+/// Checks that all levels go at once, and come back at once.
 fn release_all(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
         if cpu == 1 {
@@ -75,7 +75,7 @@ fn release_all(lock: &Lock) {
     });
 }
 
-/// A lock that was used and is held, then made free by `init`, is as new.
+/// Checks that a lock that was used and is held, then made free by `init`, is as new.
 fn init(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.section();
@@ -95,7 +95,7 @@ fn init(lock: &Lock) {
     table.finish();
 }
 
-/// `init` makes a lock of memory that contained anything.
+/// Checks that `init` makes a lock of memory that contained anything.
 fn init_of_garbage(lock: &Lock) {
     let table = Table::of_garbage(lock, 2);
     table.init();
@@ -109,7 +109,7 @@ fn init_of_garbage(lock: &Lock) {
     });
 }
 
-/// A CPU whose places have moved on with each use finds them as new.
+/// Checks that a CPU whose places have moved on with each use finds them as new.
 fn init_between_uses(lock: &Lock) {
     let table = Table::new(lock, 1);
     for _ in 0..3 {
@@ -120,7 +120,7 @@ fn init_between_uses(lock: &Lock) {
     table.finish();
 }
 
-/// A lock that was used until its last slot came next is as new after `init`, also
+/// Checks that a lock that was used until its last slot came next is as new after `init`, also
 /// when that slot comes again.
 fn init_before_the_last(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -139,7 +139,7 @@ fn init_before_the_last(lock: &Lock) {
     });
 }
 
-/// An interrupt of a CPU that waits asks whether that holds the lock, which
+/// Checks an interrupt of a CPU that waits: it asks whether that CPU holds the lock, which
 /// another does.
 fn held_while_waiting(lock: &Lock, wraps: bool) {
     let table = Table::with(lock, 2, wraps);
@@ -159,7 +159,7 @@ fn held_while_waiting(lock: &Lock, wraps: bool) {
     table.finish();
 }
 
-/// More levels than a byte counts.
+/// Checks more levels than a byte counts.
 fn many_levels(lock: &Lock) {
     const LEVELS: u32 = 257;
     let table = Table::new(lock, 2);
@@ -180,7 +180,7 @@ fn many_levels(lock: &Lock) {
     table.finish();
 }
 
-/// The CPU with the greatest number, which has the last entry of each table.
+/// Checks the CPU with the greatest number, which has the last entry of each table.
 fn last_cpu(lock: &Lock) {
     let table = Table::new(lock, 4);
     let last = spawn(3, move || {

@@ -23,7 +23,7 @@ fn leave(table: &Table) {
     table.unlock();
 }
 
-/// The promises of a lock that detects deadlocks of one CPU and of two, and
+/// Returns the promises of a lock that detects deadlocks of one CPU and of two, and
 /// whose waiters give up on the word and at the head of its queue only.
 pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
     let properties = [
@@ -76,7 +76,7 @@ pub(crate) fn resilient(lock: &Lock) -> Vec<Property> {
         .into()
 }
 
-/// Its holder is refused, however it has acquired; and so is an interrupt of a
+/// Checks that its holder is refused, however it has acquired; and so is an interrupt of a
 /// CPU that waits for it.
 fn same_cpu_again(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
@@ -106,8 +106,8 @@ fn same_cpu_behind_others(lock: &Lock) {
     });
 }
 
-/// First come, first served, by the way in that can fail; the holder lets go at any
-/// time.
+/// Checks that it is first come, first served, by the way in that can fail; the holder
+/// lets go at any time.
 fn in_order(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -130,7 +130,7 @@ fn in_order(lock: &Lock) {
     table.finish();
 }
 
-/// Each holds one lock and wants the other's, the first by `acquire`.
+/// Lets each thread hold one lock and want the other's, the first by `acquire`.
 fn crossed(lock: &Lock, acquire: fn(&Table) -> bool) {
     let tables = [lock; 2].map(|lock| Table::new(lock, 2));
     let cross = move |cpu: usize, acquire: fn(&Table) -> bool| {
@@ -149,7 +149,7 @@ fn crossed(lock: &Lock, acquire: fn(&Table) -> bool) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// Two locks in one order, released in any.
+/// Takes two locks in one order, and releases them in any.
 fn two_locks(lock: &Lock) {
     let tables = [lock; 2].map(|lock| Table::new(lock, 2));
     let both = move |first: usize| {
@@ -163,8 +163,8 @@ fn two_locks(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// Another CPU has waited for what this one holds, and given up; now it waits
-/// for a third lock, and holds the one that this CPU wants.
+/// Checks this case: another CPU has waited for what this one holds, and given up; now
+/// it waits for a third lock, and holds the one that this CPU wants.
 fn not_after_giving_up(lock: &Lock) {
     let tables = [lock; 3].map(|lock| Table::new(lock, 2));
     let [held, third, wanted] = tables;
@@ -187,7 +187,7 @@ fn not_after_giving_up(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// Who waits for what a CPU holds does not hold what that one wants.
+/// Checks a chain: who waits for what a CPU holds does not hold what that one wants.
 fn chain(lock: &Lock) {
     let tables = [lock; 2].map(|lock| Table::new(lock, 3));
     let [held, wanted] = tables;
@@ -204,8 +204,8 @@ fn chain(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// The head of the queue has no time left; there is a waiter before it and one
-/// behind it.
+/// Checks this case: the head of the queue has no time left; there is a waiter before
+/// it and one behind it.
 fn head_gives_up(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -224,8 +224,8 @@ fn head_gives_up(lock: &Lock) {
     table.finish();
 }
 
-/// The head of the queue leaves, and is behind the next and before one more when
-/// that goes on from its link to the head.
+/// Checks this case: the head of the queue leaves, and is behind the next and before
+/// one more when that goes on from its link to the head.
 fn head_comes_again(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -250,7 +250,7 @@ fn head_comes_again(lock: &Lock) {
     table.finish();
 }
 
-/// The head of the queue has no time left; nor has the one behind it, which
+/// Checks this case: the head of the queue has no time left; nor has the one behind it, which
 /// gives up as soon as it is the head, and comes again behind the last. It must
 /// not be made the head twice.
 fn granted_once(lock: &Lock) {
@@ -286,8 +286,8 @@ fn granted_once(lock: &Lock) {
     table.finish();
 }
 
-/// Each of two CPUs wants what the other holds; one of them stands in a queue
-/// behind waiters without limit, and so does not look. The other does.
+/// Checks this case: each of two CPUs wants what the other holds; one of them stands in
+/// a queue behind waiters without limit, and so does not look. The other does.
 fn crossed_in_the_middle(lock: &Lock) {
     let tables = [lock; 2].map(|lock| Table::new(lock, 4));
     let [own, other] = tables;
@@ -317,9 +317,9 @@ fn crossed_in_the_middle(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// Main holds a lock and waits for another's; an interrupt of that waits for a
-/// third, and has it or gives up. What was interrupted waits on, without limit,
-/// and is seen to.
+/// Checks this case: main holds a lock and waits for another's; an interrupt of that
+/// waits for a third, and has it or gives up. What was interrupted waits on, without
+/// limit, and is seen to.
 fn waited_within(lock: &Lock, acquired: bool) {
     let tables = [lock; 3].map(|lock| Table::new(lock, 3));
     let [own, other, third] = tables;
@@ -359,9 +359,9 @@ fn waited_within(lock: &Lock, acquired: bool) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// Main holds a lock and waits for another; an interrupt of that wants what a
-/// third CPU holds, and that CPU wants, without limit, what main holds. The
-/// interrupt is refused.
+/// Checks this case: main holds a lock and waits for another; an interrupt of that
+/// wants what a third CPU holds, and that CPU wants, without limit, what main holds.
+/// The interrupt is refused.
 fn crossed_within(lock: &Lock) {
     let tables = [lock; 3].map(|lock| Table::new(lock, 3));
     let [own, awaited, other] = tables;
@@ -395,8 +395,8 @@ fn crossed_within(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// A CPU holds as many locks as its table has room for, and one more. All but
-/// the last entry can be those of locks that it holds when it waits.
+/// Checks this case: a CPU holds as many locks as its table has room for, and one more.
+/// All but the last entry can be those of locks that it holds when it waits.
 fn table_is_full(lock: &Lock) {
     execution::set_up(|| {
         let tables: Vec<_> = (0..=HELD_LOCKS).map(|_| Table::new(lock, 1)).collect();
@@ -441,8 +441,8 @@ fn table_is_full(lock: &Lock) {
     });
 }
 
-/// A CPU holds four locks and releases them in each order: it is refused those that it
-/// holds, and acquires each again when it has released all.
+/// Checks this case: a CPU holds four locks and releases them in each order: it is
+/// refused those that it holds, and acquires each again when it has released all.
 fn released_in_any_order(lock: &Lock) {
     const LOCKS: usize = 4;
     execution::set_up(|| {
@@ -465,8 +465,8 @@ fn released_in_any_order(lock: &Lock) {
     });
 }
 
-/// A waiter with a limit of the lock's own waits as long as no time passes, and fails
-/// when more has passed than any such limit.
+/// Checks that a waiter with a limit of the lock's own waits as long as no time passes,
+/// and fails when more has passed than any such limit.
 fn fails_after_its_time(lock: &Lock) {
     let table = Table::new(lock, 2);
     let mut others = Vec::new();
@@ -493,7 +493,7 @@ fn fails_after_its_time(lock: &Lock) {
     });
 }
 
-/// An interrupt before any one access of a CPU that releases: once another
+/// Checks an interrupt before any one access of a CPU that releases: once another
 /// holds the lock, the interrupt may wait for it.
 fn released(lock: &Lock) {
     let table = Table::new(lock, 2);

@@ -48,7 +48,7 @@ pub struct Property {
 }
 
 impl Property {
-    /// A promise of `lock`, among so many threads, that `model` checks.
+    /// Returns a promise of `lock`, among so many threads, that `model` checks.
     pub(super) fn new(
         name: &'static str,
         threads: usize,
@@ -79,7 +79,7 @@ impl Property {
         }
     }
 
-    /// A promise of code that is no lock: of these source files.
+    /// Returns a promise of code that is no lock: of these source files.
     pub(crate) fn of_files(
         files: &'static [&'static str],
         name: &'static str,

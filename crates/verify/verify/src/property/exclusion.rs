@@ -10,7 +10,8 @@ use super::table::{
 use crate::execution::{self, WaitRule};
 use locklab_locks::Fairness;
 
-/// One at a time, each sees what the one before wrote, everyone gets there.
+/// Checks that one is inside at a time, that each sees what the one before wrote, and
+/// that everyone gets there.
 pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
     let table = Table::new(lock, threads);
     let body: fn(&'static Table, usize) = match times {
@@ -23,7 +24,7 @@ pub(super) fn exclusion(lock: &Lock, threads: usize, times: usize) {
     run(table, threads, body);
 }
 
-/// On a free lock, alone, `try_lock` succeeds, again and again; a lock
+/// Checks that `try_lock` succeeds on a free lock, alone, again and again, and that a lock
 /// without it says no.
 pub(super) fn try_lock_alone(lock: &Lock, wraps: bool) {
     let table = Table::with(lock, 1, wraps);
@@ -46,7 +47,7 @@ pub(super) fn try_lock_alone(lock: &Lock, wraps: bool) {
     table.finish();
 }
 
-/// While another holds it and does not let go, `try_lock` says no at once.
+/// Checks that `try_lock` says no at once while another holds the lock and does not let go.
 pub(super) fn try_lock_never_waits(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock();
@@ -62,8 +63,8 @@ pub(super) fn try_lock_never_waits(lock: &Lock) {
     table.finish();
 }
 
-/// A context with which `try_lock` has failed is as good as new: others queue
-/// behind it after that, on its next way in.
+/// Returns the promise that a context with which `try_lock` has failed is as good as
+/// new: others queue behind it after that, on its next way in.
 pub(crate) fn after_a_failed_try(lock: &Lock) -> Property {
     Property::new("try_lock in vain before", 3, lock, fail_a_try)
 }
@@ -100,7 +101,7 @@ fn fail_a_try(lock: &Lock) {
     table.finish();
 }
 
-/// A try whose node, given up, is in the queue before another's fails, and leaves
+/// Checks that a try whose node, given up, is in the queue before another's fails, and leaves
 /// that alone.
 fn fail_in_the_queue(lock: &Lock) {
     let table = Table::new(lock, 3);
@@ -125,9 +126,9 @@ fn fail_in_the_queue(lock: &Lock) {
     });
 }
 
-/// A CPU that tries, and then locks, stops before any one access; meanwhile
-/// another comes and goes so often that slots and turns go round, and then
-/// holds the lock, or waits for it.
+/// Returns the promise where a CPU that tries, and then locks, stops before any one
+/// access; meanwhile another comes and goes so often that slots and turns go round, and
+/// then holds the lock, or waits for it.
 pub(crate) fn goes_round_meanwhile(lock: &Lock) -> Property {
     let property = Property::new("goes round meanwhile", 2, lock, |lock| {
         let table = Table::new(lock, 2);
@@ -156,7 +157,7 @@ pub(crate) fn goes_round_meanwhile(lock: &Lock) -> Property {
     interrupting(property).with(|setting| setting.stops_only = true)
 }
 
-/// Among others that lock, `try_lock` either gets it properly or leaves no
+/// Checks that among others that lock `try_lock` either gets it properly or leaves no
 /// trace.
 pub(super) fn try_lock_races(lock: &Lock, threads: usize) {
     run(Table::new(lock, threads), threads, |table, cpu| {
@@ -174,7 +175,7 @@ pub(super) fn try_lock_races(lock: &Lock, threads: usize) {
     });
 }
 
-/// `try_lock` by one who has not looked while the other came and went, and
+/// Checks `try_lock` by one who has not looked while the other came and went, and
 /// slots went round.
 pub(super) fn try_lock_late(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
@@ -188,7 +189,7 @@ pub(super) fn try_lock_late(lock: &Lock) {
     });
 }
 
-/// `try_lock` by one who comes back to slots that have gone round, while
+/// Checks `try_lock` by one who comes back to slots that have gone round, while
 /// another queues behind.
 pub(super) fn try_lock_again(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
@@ -200,7 +201,7 @@ pub(super) fn try_lock_again(lock: &Lock) {
     });
 }
 
-/// One of three comes back while the others still wait: what NUMA-aware
+/// Checks this case: one of three comes back while the others still wait: what NUMA-aware
 /// queues need to have somebody to prefer.
 pub(super) fn one_comes_back(lock: &Lock) {
     run(Table::new(lock, 3), 3, |table, cpu| {
@@ -211,8 +212,8 @@ pub(super) fn one_comes_back(lock: &Lock) {
     });
 }
 
-/// A thread is on another NUMA node each time that it is asked, of two with great
-/// numbers.
+/// Returns the promise where a thread is on another NUMA node each time that it is
+/// asked, of two with great numbers.
 pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
     let moves = Property::new("moves between nodes", 3, lock, one_comes_back);
     moves.with(|setting| {
@@ -221,13 +222,13 @@ pub(crate) fn moves_between_nodes(lock: &Lock) -> Property {
     })
 }
 
-/// A queue has formed and dissolved, and now forms again: each node says what
-/// it said then until its owner has reset it.
+/// Checks this case: a queue has formed and dissolved, and now forms again: each node
+/// says what it said then until its owner has reset it.
 pub(super) fn queue_formed_before(lock: &Lock) {
     queue_forms_again(lock, Table::lock);
 }
 
-/// As [`queue_formed_before`]; the queue forms behind one that has tried.
+/// Does what [`queue_formed_before`] does; the queue forms behind one that has tried.
 pub(super) fn queue_behind_try_lock(lock: &Lock) {
     queue_forms_again(lock, |table| {
         assert!(table.try_lock(), "try_lock fails on a lock that is free");
@@ -258,7 +259,7 @@ fn queue_forms_again(lock: &Lock, acquire: fn(&Table)) {
     table.finish();
 }
 
-/// Who has waited in a queue, between two others, tries when the lock is free again,
+/// Lets one who has waited in a queue, between two others, try when the lock is free again,
 /// and the others queue behind: what its context said of the queue before is over. In
 /// one order of many.
 pub(super) fn try_lock_after_a_queue(lock: &Lock) {
@@ -291,10 +292,10 @@ pub(super) fn try_lock_after_a_queue(lock: &Lock) {
     });
 }
 
-/// Two wait, the holder lets go, and one more comes: who has been passed over
-/// or sent away is somebody's predecessor again. The one that comes has held
-/// the lock before, with the holder of now behind it: a thread that neither
-/// wrote nor read what its node said then may still read it.
+/// Checks this case: two wait, the holder lets go, and one more comes: who has been
+/// passed over or sent away is somebody's predecessor again. The one that comes has
+/// held the lock before, with the holder of now behind it: a thread that neither wrote
+/// nor read what its node said then may still read it.
 pub(super) fn one_comes_to_two(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -320,7 +321,7 @@ pub(super) fn one_comes_to_two(lock: &Lock) {
     table.finish();
 }
 
-/// A waiter of the other NUMA node has been passed over, another one comes,
+/// Checks this case: a waiter of the other NUMA node has been passed over, another one comes,
 /// and so does the one that let go: the second queue, or the passive list,
 /// gets a second member, and then the first has its turn, as soon as promised.
 pub(super) fn passed_over(lock: &Lock) {
@@ -404,8 +405,8 @@ pub(crate) fn passed_over_in_queue(lock: &Lock) -> Property {
     })
 }
 
-/// One has been sent away, to come back when the queue is empty: the holder
-/// calls it, and the one that sent it comes again at any time.
+/// Returns the promise where one has been sent away, to come back when the queue is
+/// empty: the holder calls it, and the one that sent it comes again at any time.
 pub(crate) fn called_back(lock: &Lock) -> Property {
     Property::new("one is called back", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -467,9 +468,9 @@ pub(crate) fn sent_off_and_called(lock: &Lock) -> [Property; 3] {
     ]
 }
 
-/// Four come again and again, in one order of many: with all others waiting,
-/// and at other times with few. Queues, lists and counts go through what no
-/// short execution reaches.
+/// Returns the promise where four come again and again, in one order of many: with all
+/// others waiting, and at other times with few. Queues, lists and counts go through
+/// what no short execution reaches.
 pub(crate) fn many_turns(lock: &Lock) -> [Property; 2] {
     let property = |name| {
         Property::new(name, 4, lock, |lock| {

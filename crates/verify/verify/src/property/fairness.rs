@@ -37,7 +37,7 @@ pub(super) fn assert_overtaken(table: &Table, before: usize, others: usize) {
     }
 }
 
-/// Of a lock that bounds how often the waiter is passed over whose turn is next:
+/// Checks a lock that bounds how often the waiter is passed over whose turn is next:
 /// one of four, which came when so many had entered, has entered now. Each of the
 /// others may have been before it for as long as that bound.
 pub(super) fn assert_served(table: &Table, before: usize) {
@@ -50,7 +50,7 @@ pub(super) fn assert_served(table: &Table, before: usize) {
     );
 }
 
-/// Thread 1 waits longest, alone in its NUMA node. The holder and another
+/// Checks this case: thread 1 waits longest, alone in its NUMA node. The holder and another
 /// thread of the holder's node come again and again; where waiters sleep, the
 /// holder comes once more, which is once too often for a bound that never
 /// counts, and leaves few enough executions to explore.
@@ -160,10 +160,11 @@ pub(crate) fn overtaking_in_one_order(lock: &Lock) -> Property {
     }
 }
 
-/// Before each access of one that comes, another does the opposite of what it did
-/// before: it takes the lock, or lets go. So the one that comes loses every race, and
-/// must keep a place in the end. Which accesses find the lock free depends on how many
-/// come first, so the other begins once with the first access, and once with the second.
+/// Checks this case: before each access of one that comes, another does the opposite of
+/// what it did before: it takes the lock, or lets go. So the one that comes loses every
+/// race, and must keep a place in the end. Which accesses find the lock free depends on
+/// how many come first, so the other begins once with the first access, and once with
+/// the second.
 pub(super) fn place_in_the_end(lock: &Lock) {
     for left_out in 0..2 {
         loses_every_race(Table::new(lock, 2), left_out);
@@ -214,7 +215,8 @@ fn loses_every_race(table: &'static Table, mut left_out: usize) {
     });
 }
 
-/// Who sleeps is handed the lock when time has passed, before another that comes.
+/// Returns the promise that who sleeps is handed the lock when time has passed, before
+/// another that comes.
 pub(crate) fn handed_over(lock: &Lock) -> Property {
     let property = Property::new("handed over in time", 2, lock, |lock| {
         let table = Table::new(lock, 2);
@@ -237,7 +239,7 @@ pub(crate) fn handed_over(lock: &Lock) -> Property {
     property.with(|setting| setting.choices = false)
 }
 
-/// Whose doorway is done before another's begins, enters before it.
+/// Checks that a thread whose doorway is done before another's begins enters before that.
 ///
 /// The doorway of thread 1 is done when it waits without limit (or has the
 /// lock); thread 2 begins after that, in the sense of happens-before; the
@@ -253,7 +255,8 @@ pub(super) fn fifo_beside_an_attempt(lock: &Lock) {
     assert!(order.starts_with(&[0, 1]), "an attempt overtakes a waiter");
 }
 
-/// The order in which they enter, where thread 2 comes when the doorway of thread 1 is done.
+/// Returns the order in which they enter, where thread 2 comes when the doorway of
+/// thread 1 is done.
 fn entered_behind_a_waiter(lock: &Lock, comes: fn(&Table)) -> Vec<usize> {
     let table = Table::new(lock, 3);
     table.lock();
@@ -273,8 +276,8 @@ fn entered_behind_a_waiter(lock: &Lock, comes: fn(&Table)) -> Vec<usize> {
     order
 }
 
-/// A lock whose first waiter announces itself is first come, first served
-/// from then on.
+/// Returns the promise that a lock whose first waiter announces itself is first come,
+/// first served from then on.
 pub(crate) fn announced(lock: &Lock) -> [Property; 2] {
     [
         Property::new("the head is next", 3, lock, fifo),
@@ -287,16 +290,16 @@ pub(crate) fn announced(lock: &Lock) -> [Property; 2] {
     ]
 }
 
-/// A lock that prefers waiters of the holder's NUMA node is first come, first served
-/// where all are of one.
+/// Returns the promise that a lock that prefers waiters of the holder's NUMA node is
+/// first come, first served where all are of one.
 pub(crate) fn in_order_within_a_node(lock: &Lock) -> Property {
     let property = Property::new("fifo in one NUMA node", 3, lock, fifo);
     property.with(|setting| setting.numa_nodes = 1)
 }
 
-/// A lock that hands over within a NUMA node does so: of three that wait the last is of
-/// the holder's node and comes first, and the others keep their order. In one order of
-/// many.
+/// Returns the promise that a lock that hands over within a NUMA node does so: of three
+/// that wait the last is of the holder's node and comes first, and the others keep
+/// their order. In one order of many.
 pub(crate) fn prefers_its_node(lock: &Lock) -> Property {
     Property::new("prefers its NUMA node", 4, lock, |lock| {
         let table = Table::new(lock, 4);
@@ -308,11 +311,11 @@ pub(crate) fn prefers_its_node(lock: &Lock) -> Property {
     })
 }
 
-/// A queue of three forms behind the main thread in as many rounds as leave no level
-/// of a queue node, if each takes one and gives none back, and two more: all are
-/// served in the order in which they came, in each round. The last two come in the
-/// other order in every second round, so that it is none that they would be served
-/// in if they had no place.
+/// Returns the promise where a queue of three forms behind the main thread in as many
+/// rounds as leave no level of a queue node, if each takes one and gives none back, and
+/// two more: all are served in the order in which they came, in each round. The last
+/// two come in the other order in every second round, so that it is none that they
+/// would be served in if they had no place.
 pub(crate) fn in_order_again_and_again(lock: &Lock) -> Property {
     const ROUNDS: usize = NESTING + 2;
     const ORDERS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 1, 3, 2]];
@@ -352,9 +355,10 @@ pub(crate) fn in_order_again_and_again(lock: &Lock) -> Property {
     })
 }
 
-/// Of a word in front of a queue, whose head sleeps: a thread that tries again and
-/// again passes it, in one execution at least, and not more often than it may. Once
-/// more than that if the head opens the word again in the moment of a pass.
+/// Returns the promise of a word in front of a queue whose head sleeps: a thread that
+/// tries again and again passes it, in one execution at least, and not more often than
+/// it may. Once more than that if the head opens the word again in the moment of a
+/// pass.
 pub(crate) fn passed_while_it_sleeps(lock: &Lock) -> Property {
     let property = Property::new("word, passed so often", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -381,9 +385,9 @@ pub(crate) fn passed_while_it_sleeps(lock: &Lock) -> Property {
     }
 }
 
-/// Of a lock that does not bound how often a waiter is overtaken, but lets
-/// those of other NUMA nodes compete after so many handoffs: then thread 1,
-/// of another node, can enter.
+/// Returns the promise that thread 1, of another NUMA node, can enter: of a lock that
+/// does not bound how often a waiter is overtaken, but lets those of other nodes
+/// compete after so many handoffs.
 pub(crate) fn lets_others_in(lock: &Lock) -> Property {
     let property = Property::new("others can come", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -414,10 +418,11 @@ pub(crate) fn lets_others_in(lock: &Lock) -> Property {
     }
 }
 
-/// A lock that prefers waiters of its holder's NUMA node does so again after a handoff
-/// that its bound has decided, though nobody was passed over: the main thread hands to
-/// thread 2, of its own node, and that to thread 1. Behind thread 1 the main thread and
-/// thread 3 wait, and thread 3 is of its node. In one order.
+/// Returns the promise that a lock that prefers waiters of its holder's NUMA node does
+/// so again after a handoff that its bound has decided, though nobody was passed over:
+/// the main thread hands to thread 2, of its own node, and that to thread 1. Behind
+/// thread 1 the main thread and thread 3 wait, and thread 3 is of its node. In one
+/// order.
 pub(crate) fn prefers_again(lock: &Lock) -> Property {
     Property::new("prefers again", 4, lock, |lock| {
         let table = Table::new(lock, 4);
@@ -514,8 +519,8 @@ pub(crate) fn prefers_again_in_queue(lock: &Lock) -> Property {
     })
 }
 
-/// A reader that comes when a writer waits, and has said so, does not enter
-/// before it.
+/// Returns the promise that a reader that comes when a writer waits, and has said so,
+/// does not enter before it.
 pub(crate) fn readers_wait(lock: &Lock) -> Property {
     Property::new("readers wait for writers", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -539,8 +544,8 @@ pub(crate) fn readers_wait(lock: &Lock) -> Property {
     })
 }
 
-/// At most so many readers that come when a writer waits, and has said so, enter before
-/// it: one comes again and again.
+/// Returns the promise that at most so many readers that come when a writer waits, and
+/// has said so, enter before it: one comes again and again.
 pub(crate) fn readers_pass(lock: &Lock, most: usize) -> Property {
     Property::new("readers pass a writer", 3, lock, move |lock| {
         let table = Table::new(lock, 3);
@@ -568,7 +573,7 @@ pub(crate) fn readers_pass(lock: &Lock, most: usize) -> Property {
     })
 }
 
-/// An attempt to read, likewise, fails.
+/// Returns the promise that an attempt to read, likewise, fails.
 pub(crate) fn readers_try_behind(lock: &Lock) -> Property {
     Property::new("no reader passes by a try", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -584,7 +589,8 @@ pub(crate) fn readers_try_behind(lock: &Lock) -> Property {
     })
 }
 
-/// A reader that waits enters before the second writer, whenever that comes.
+/// Returns the promise that a reader that waits enters before the second writer,
+/// whenever that comes.
 pub(crate) fn one_writer_between(lock: &Lock) -> Property {
     Property::new("waits for one writer", 3, lock, |lock| {
         let table = Table::new(lock, 3);

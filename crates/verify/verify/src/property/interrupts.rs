@@ -5,12 +5,12 @@ use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
 use crate::execution;
 use locklab_locks::{Fairness, NESTING};
 
-/// Locks for one CPU to take, one inside the interrupt of another.
+/// Returns locks for one CPU to take, one inside the interrupt of another.
 fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table] {
     Vec::leak((0..locks).map(|_| Table::new(lock, threads)).collect())
 }
 
-/// The promise where an interrupt comes before any one access, and nothing else
+/// Returns the promise where an interrupt comes before any one access, and nothing else
 /// comes by chance.
 pub(super) fn interrupting(property: Property) -> Property {
     property.with(|setting| {
@@ -121,8 +121,8 @@ pub(crate) fn last_cpus(lock: &Lock) -> Property {
     })
 }
 
-/// An interrupt before any one access of a CPU that takes a lock, behind two
-/// others: it takes a second lock, behind the same two.
+/// Returns the promise where an interrupt comes before any one access of a CPU that
+/// takes a lock, behind two others: it takes a second lock, behind the same two.
 ///
 /// What the interrupt does with the queue nodes of its CPU must not be seen
 /// in what was interrupted.
@@ -168,9 +168,9 @@ fn interrupted_by(name: &'static str, lock: &Lock, other: &Lock) -> Property {
     interrupting(property)
 }
 
-/// Two interrupts, one after the other, of a CPU that queues: each takes a lock of
-/// its own by the queue, while another CPU waits behind the interrupted one. In one
-/// order of many.
+/// Returns the promise where two interrupts come, one after the other, of a CPU that
+/// queues: each takes a lock of its own by the queue, while another CPU waits behind
+/// the interrupted one. In one order of many.
 pub(crate) fn interrupted_twice(lock: &Lock) -> Property {
     Property::new("interrupted twice", 4, lock, |lock| {
         let tables = tables(lock, 3, 4);
@@ -210,10 +210,10 @@ pub(crate) fn interrupted_twice(lock: &Lock) -> Property {
     })
 }
 
-/// An interrupt before any one access of a CPU that queues: it is the head of
-/// a second queue, hands that on to a waiter behind it, and goes on in the
-/// first queue, where another comes behind it. Its node must not say then who
-/// was behind it in the interrupt.
+/// Returns the promise where an interrupt comes before any one access of a CPU that
+/// queues: it is the head of a second queue, hands that on to a waiter behind it, and
+/// goes on in the first queue, where another comes behind it. Its node must not say
+/// then who was behind it in the interrupt.
 pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
     let mut property = Property::new("a neighbour, interrupted", 4, lock, |lock| {
         let tables = tables(lock, 2, 4);
@@ -266,9 +266,9 @@ pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
     interrupting(property)
 }
 
-/// An interrupt before any one access of a CPU that queues behind another:
-/// it waits for a second lock behind the same one until that is its own, and
-/// then goes on in the queue, whose lock is still held.
+/// Returns the promise where an interrupt comes before any one access of a CPU that
+/// queues behind another: it waits for a second lock behind the same one until that is
+/// its own, and then goes on in the queue, whose lock is still held.
 pub(crate) fn interrupted_in_queue(lock: &Lock) -> Property {
     let property = Property::new("interrupted in the queue", 3, lock, |lock| {
         let tables = tables(lock, 2, 3);

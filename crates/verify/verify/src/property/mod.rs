@@ -58,7 +58,7 @@ pub(crate) use programs::{Operations, programs};
 pub(crate) use running::{place_kept, running_keep_place};
 pub(crate) use table::{Shared, join_all, spawn};
 
-/// The promises of lock `L`, the cheapest first.
+/// Returns the promises of lock `L`, the cheapest first.
 pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     promises(&subject::<Loom, L>())
 }
@@ -120,7 +120,7 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property>
     all
 }
 
-/// The promises of a lock, the cheapest first.
+/// Returns the promises of a lock, the cheapest first.
 pub fn promises(lock: &Arc<dyn Subject>) -> Vec<Property> {
     use exclusion::{
         exclusion, one_comes_back, one_comes_to_two, queue_formed_before, try_lock_after_a_queue,

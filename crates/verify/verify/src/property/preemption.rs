@@ -13,9 +13,9 @@ use crate::execution::{self, NoNode, WaitRule};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A CPU that takes the lock stops before any one access: meanwhile another
-/// becomes the one waiter without a node, and a queue forms behind that. Then
-/// the holder lets go.
+/// Returns the promise where a CPU that takes the lock stops before any one access:
+/// meanwhile another becomes the one waiter without a node, and a queue forms behind
+/// that. Then the holder lets go.
 pub(crate) fn meanwhile(lock: &Lock) -> Property {
     let stopped = Table::section_and_arrive;
     formed_meanwhile(lock, "a queue forms meanwhile", stopped, Table::section)
@@ -54,7 +54,7 @@ fn formed_meanwhile(
     interrupting(property)
 }
 
-/// The promises of a lock that queues with a node of its CPU, where a CPU has
+/// Returns the promises of a lock that queues with a node of its CPU, where a CPU has
 /// none: it has no number, or all its levels are in use. Such a CPU waits
 /// without a place, and the others must not wait for it to take one.
 pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
@@ -104,8 +104,8 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
     all
 }
 
-/// The first waiter needs no node, and enters before one that comes later and has one.
-/// In one order of many.
+/// Checks that the first waiter needs no node, and enters before one that comes later
+/// and has one. In one order of many.
 fn first_waiter_keeps_place(lock: &Lock, section: fn(&Table)) {
     let table = Table::new(lock, 3);
     let entered = entered_behind_a_holder(table, [1, 2], section);
@@ -113,8 +113,8 @@ fn first_waiter_keeps_place(lock: &Lock, section: fn(&Table)) {
     table.finish();
 }
 
-/// A CPU without a node gives up at the deadline, if it can, where it would have to
-/// queue, behind a holder and a first waiter.
+/// Checks that a CPU without a node gives up at the deadline, if it can, where it would
+/// have to queue, behind a holder and a first waiter.
 fn gives_up_without_node(lock: &Lock) {
     let table = Table::new(lock, 3);
     let mut others = Vec::new();
@@ -132,7 +132,7 @@ fn gives_up_without_node(lock: &Lock) {
     table.finish();
 }
 
-/// A section by the way in that can fail, of a lock that has its own queue there.
+/// Returns a section by the way in that can fail, of a lock that has its own queue there.
 fn section_that_may_fail(lock: &Lock) -> fn(&Table) {
     if lock.info().held_locks {
         section_not_refused
@@ -147,7 +147,8 @@ fn section_not_refused(table: &Table) {
     table.unlock();
 }
 
-/// Two come when there is a holder and a first waiter, and so both need a node.
+/// Checks this case: two come when there is a holder and a first waiter, and so both
+/// need a node.
 fn two_queue(lock: &Lock) {
     let table = Table::new(lock, 4);
     let mut others = Vec::new();
@@ -164,12 +165,12 @@ fn two_queue(lock: &Lock) {
     table.finish();
 }
 
-/// A CPU that takes the lock stops before any one access, and again before any
-/// other. At first a queue forms, of which nobody waits without a node. Then its
-/// head enters, lets the next in, behind whom nobody is, and comes again, as the
-/// one waiter that needs no node. Of a lock with a way in that can fail, once the
-/// head takes that, and once the one that stops: both at a time are more than is
-/// explored in the end.
+/// Returns the promise where a CPU that takes the lock stops before any one access, and
+/// again before any other. At first a queue forms, of which nobody waits without a
+/// node. Then its head enters, lets the next in, behind whom nobody is, and comes
+/// again, as the one waiter that needs no node. Of a lock with a way in that can fail,
+/// once the head takes that, and once the one that stops: both at a time are more than
+/// is explored in the end.
 pub(crate) fn queue_goes_meanwhile(lock: &Lock) -> Vec<Property> {
     let may_fail = section_that_may_fail(lock);
     let of = |name, stopped, head| queue_goes(lock, name, stopped, head);
@@ -244,9 +245,9 @@ fn queue_goes(
     })
 }
 
-/// A CPU that comes behind a holder and a first waiter stops before any one
-/// access, and again before any other. At first both of them leave; then the
-/// lock is taken again, just after it was seen to be free.
+/// Returns the promise where a CPU that comes behind a holder and a first waiter stops
+/// before any one access, and again before any other. At first both of them leave; then
+/// the lock is taken again, just after it was seen to be free.
 pub(crate) fn taken_meanwhile(lock: &Lock) -> Property {
     let property = Property::new("taken meanwhile", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -288,9 +289,9 @@ pub(crate) fn taken_meanwhile(lock: &Lock) -> Property {
     })
 }
 
-/// A CPU that waits stops before any one access, and again before any other:
-/// each time it is another that takes the lock which it has just seen free. Who
-/// has lost one race may lose the next.
+/// Returns the promise where a CPU that waits stops before any one access, and again
+/// before any other: each time it is another that takes the lock which it has just seen
+/// free. Who has lost one race may lose the next.
 pub(crate) fn loses_races(lock: &Lock) -> Property {
     let property = Property::new("loses two races", 2, lock, |lock| {
         let table = Table::new(lock, 2);
@@ -339,9 +340,9 @@ fn leave_when_explored(table: &Table) {
     table.unlock();
 }
 
-/// A CPU that takes the lock stops before any one access: meanwhile the head
-/// of the queue enters and leaves, the main thread comes past the queue, and
-/// the one that was head queues again, with the node that it had then. Then
+/// Returns the promise where a CPU that takes the lock stops before any one access:
+/// meanwhile the head of the queue enters and leaves, the main thread comes past the
+/// queue, and the one that was head queues again, with the node that it had then. Then
 /// the main thread lets go, and comes once more.
 pub(crate) fn comes_again_meanwhile(lock: &Lock) -> Property {
     let property = Property::new("one comes again meanwhile", 3, lock, |lock| {

@@ -37,7 +37,7 @@ pub(crate) struct Operations {
     pub(crate) fails: bool,
     /// It is a big lock.
     pub(crate) big: bool,
-    /// With its counters at their last value it works as ever.
+    /// Says that with its counters at their last value it works as ever.
     pub(crate) wraps: bool,
     /// Limits the acquisitions of a CPU that are under way at once; 0: as many as can nest, and
     /// one more.
@@ -46,7 +46,7 @@ pub(crate) struct Operations {
     pub(crate) not_interrupted: bool,
 }
 
-/// A lock that keeps its promises in any program.
+/// Returns the promise that a lock keeps all others in any program.
 pub(crate) fn programs(lock: &Lock, operations: Operations) -> Property {
     let info = lock.info();
     let drawn = Drawn {
@@ -77,7 +77,7 @@ struct Program {
     open: [Cell<bool>; MAX_THREADS],
     /// A thread stops before one in so many of its accesses; 0: before none.
     stops: usize,
-    /// And is interrupted before one in so many.
+    /// The number of accesses of which it is interrupted before one.
     interrupts: usize,
 }
 
@@ -127,7 +127,7 @@ impl Program {
         self.tables[self.depth().get()]
     }
 
-    /// The turns of a thread.
+    /// Takes the turns of a thread.
     fn turns(&'static self) {
         self.open[execution::cpu()].set(true);
         execution::before_each_access(|| self.before_access());
@@ -151,7 +151,7 @@ impl Program {
         }
     }
 
-    /// From here on this thread keeps its place where it waits without limit, and may be
+    /// Makes this thread keep its place from here on where it waits without limit, and may be
     /// interrupted there.
     fn interrupt_waits(&'static self) {
         if self.operations.big || self.operations.not_interrupted {
@@ -169,7 +169,7 @@ impl Program {
         });
     }
 
-    /// Another lock, inside what this thread does.
+    /// Takes another lock, inside what this thread does.
     fn deeper(&'static self) {
         let depth = self.depth();
         let open = &self.open[execution::cpu()];
@@ -190,7 +190,7 @@ impl Program {
         result
     }
 
-    /// One use of the lock, by one of the ways in.
+    /// Makes one use of the lock, by one of the ways in.
     fn turn(&'static self) {
         let (table, has) = (self.table(), self.operations);
         if has.reads && execution::chance(2) {

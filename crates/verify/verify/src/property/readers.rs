@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-/// The promises of a reader-writer lock.
+/// Returns the promises of a reader-writer lock.
 pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
     vec![
         Property::new("a reader and a writer", 2, lock, |lock| {
@@ -82,7 +82,7 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// The promises of a lock of the user's own that readers share, in which each
+/// Returns the promises of a lock of the user's own that readers share, in which each
 /// thread has one context; `tries` if there is a `try_read`.
 pub(crate) fn own_readers(lock: &Lock, tries: bool) -> Vec<Property> {
     let mut all = vec![
@@ -127,7 +127,7 @@ pub(crate) fn own_readers(lock: &Lock, tries: bool) -> Vec<Property> {
     all
 }
 
-/// As [`readers`], by readers that do not try.
+/// Does what [`readers`] does, by readers that do not try.
 fn patient_readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
     run(
         Table::new(lock, READERS + WRITERS),
@@ -168,8 +168,8 @@ fn readers_of<const READERS: usize, const WRITERS: usize, const TIMES: usize>(
     });
 }
 
-/// A writer tries beside a reader; and where another waits behind it, one that
-/// fails has still had its turn, and passes on what it has seen.
+/// Returns the promise where a writer tries beside a reader; and where another waits
+/// behind it, one that fails has still had its turn, and passes on what it has seen.
 pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
     vec![
         Property::new("a reader, a writer tries", 2, lock, |lock| {
@@ -194,7 +194,7 @@ pub(crate) fn writer_tries(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// Each operation with each of its answers, by one thread; at last a writer's attempt
+/// Makes each operation with each of its answers, by one thread; at last a writer's attempt
 /// in vain, as nothing that it leaves may be seen by who comes next.
 fn use_in_every_way(table: &'static Table) {
     assert!(table.try_lock_at_once(), "try_lock fails on a free lock");
@@ -209,7 +209,7 @@ fn use_in_every_way(table: &'static Table) {
     table.read_unlock();
 }
 
-/// Who tries in vain leaves nothing behind: a writer beside a reader, or a reader
+/// Checks that who tries in vain leaves nothing behind: a writer beside a reader, or a reader
 /// beside a writer, who do not let go until then. Another waits meanwhile, and
 /// the one that has tried comes again.
 fn refused_try(lock: &Lock, writer: bool) {
@@ -244,7 +244,7 @@ fn refused_try(lock: &Lock, writer: bool) {
     table.finish();
 }
 
-/// Once the writer is a reader, others read beside it, no writer enters, and
+/// Checks that, once the writer is a reader, others read beside it, no writer enters, and
 /// it reads what it wrote.
 fn downgraded(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -264,7 +264,7 @@ fn downgraded(lock: &Lock) {
     table.finish();
 }
 
-/// A reader of two locks at once, the second inside the first; it releases
+/// Makes a reader of two locks at once, the second inside the first; it releases
 /// them in this order, or crossed. Each has its writer.
 fn nested_readers(lock: &Lock, first: usize) {
     read_nested([lock; 2].map(|lock| Table::new(lock, 2)), first);
@@ -326,8 +326,8 @@ pub(crate) fn readers_wrap(lock: &Lock) -> [Property; 3] {
     [all, first, others]
 }
 
-/// The last reader that there is room for is admitted, and a second one is
-/// refused, twice; and it leaves what it found: when one has gone, one is
+/// Returns the promise that the last reader that there is room for is admitted, and a
+/// second one is refused, twice; and it leaves what it found: when one has gone, one is
 /// admitted again.
 pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
     Property::new("readers at the limit", 2, lock, |lock| {
@@ -348,7 +348,8 @@ pub(crate) fn readers_at_the_limit(lock: &Lock) -> Property {
     })
 }
 
-/// A reader beyond the limit panics with the documented message, and does not wait.
+/// Checks that a reader beyond the limit panics with the documented message, and does
+/// not wait.
 fn refused(table: &Table) {
     let refused = catch_unwind(AssertUnwindSafe(|| table.read()));
     let why = refused.expect_err("a reader too many is admitted");
@@ -359,8 +360,8 @@ fn refused(table: &Table) {
     }
 }
 
-/// Each count has room for a last reader: that of a CPU, and the one that CPUs
-/// without an entry share. Who is refused leaves what it found.
+/// Returns the promise that each count has room for a last reader: that of a CPU, and
+/// the one that CPUs without an entry share. Who is refused leaves what it found.
 pub(crate) fn readers_of_each_count(lock: &Lock) -> Property {
     Property::new("each count at the limit", 3, lock, |lock| {
         let table = Table::with(lock, 3, true);
@@ -393,7 +394,8 @@ pub(crate) fn readers_of_one_count(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// One of two readers has no number of a CPU, and so no entry of its own.
+/// Returns the promise where one of two readers has no number of a CPU, and so no entry
+/// of its own.
 pub(crate) fn reader_without_number(lock: &Lock) -> Property {
     let property = Property::new("readers, one no number", 3, lock, |lock| {
         run(Table::new(lock, 3), 3, |table, cpu| match cpu {
@@ -404,8 +406,8 @@ pub(crate) fn reader_without_number(lock: &Lock) -> Property {
     property.with(|setting| setting.without_node = Some((1, NoNode::Number)))
 }
 
-/// A reader goes while another is refused: whoever is refused takes back what
-/// it has added and nothing else, so that there is room for one again.
+/// Returns the promise where a reader goes while another is refused: whoever is refused
+/// takes back what it has added and nothing else, so that there is room for one again.
 pub(crate) fn refused_beside_another(lock: &Lock) -> Property {
     Property::new("refused beside a reader", 2, lock, |lock| {
         let table = Table::with(lock, 2, true);
@@ -425,7 +427,7 @@ pub(crate) fn refused_beside_another(lock: &Lock) -> Property {
     })
 }
 
-/// A reader who does not let go does not keep another out.
+/// Checks that a reader who does not let go does not keep another out.
 fn readers_share(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.read();
@@ -516,8 +518,8 @@ pub(crate) fn biased(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// Beside a reader of one lock, whose entry is in the table of all, a writer
-/// of another enters at once.
+/// Checks that a writer of another lock enters at once beside a reader of one lock,
+/// whose entry is in the table of all.
 fn another_is_read(lock: &Lock) {
     let tables = [biased_table(lock, 2), biased_table(lock, 2)];
     let [read, written] = tables;
@@ -538,7 +540,7 @@ fn another_is_read(lock: &Lock) {
     tables.into_iter().for_each(Table::finish);
 }
 
-/// A reader that has biased the lock enters again, although a writer waits.
+/// Checks that a reader that has biased the lock enters again, although a writer waits.
 fn reader_passes(lock: &Lock, read: fn(&Table)) {
     let table = Table::new(lock, 2);
     read(table);
@@ -553,14 +555,15 @@ fn reader_passes(lock: &Lock, read: fn(&Table)) {
     table.finish();
 }
 
-/// A lock says to its reader that it is held, while another reader comes and goes.
+/// Returns the promise that a lock says to its reader that it is held, while another
+/// reader comes and goes.
 pub(crate) fn reader_asks(lock: &Lock) -> Property {
     Property::new("a reader asks beside one", 2, lock, |lock| {
         asks_while_it_reads(Table::new(lock, 2), Table::read_section);
     })
 }
 
-/// A lock says to its reader that it is held, whatever another does meanwhile.
+/// Checks that a lock says to its reader that it is held, whatever another does meanwhile.
 fn asks_while_it_reads(table: &'static Table, another: fn(&'static Table)) {
     table.read();
     let other = spawn(1, move || another(table));
@@ -571,7 +574,7 @@ fn asks_while_it_reads(table: &'static Table, another: fn(&'static Table)) {
     table.finish();
 }
 
-/// A reader has been inside.
+/// Returns a table whose reader has been inside.
 fn biased_table(lock: &Lock, threads: usize) -> &'static Table {
     let table = Table::new(lock, threads);
     execution::set_up(|| {

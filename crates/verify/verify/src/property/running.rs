@@ -6,12 +6,12 @@ use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_u
 use crate::execution;
 use loom::thread::JoinHandle;
 
-/// A lock that passes over waiters that do not run is first come, first served
-/// while time stands still: the first waits when it first looks in vain. So it
-/// is when time has passed before the second came, and the first has looked
-/// at the clock since; or has come since, with a node that was used before, that
-/// was passed over, or whose place in the queue it had given up. And one that does not
-/// run is passed over.
+/// Returns the promise that a lock that passes over waiters that do not run is first
+/// come, first served while time stands still: the first waits when it first looks in
+/// vain. So it is when time has passed before the second came, and the first has looked
+/// at the clock since; or has come since, with a node that was used before, that was
+/// passed over, or whose place in the queue it had given up. And one that does not run
+/// is passed over.
 pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
     let still = Property::new("fifo, no time passes", 3, lock, |lock| {
         in_order(Table::new(lock, 3), &[0, 1, 2]);
@@ -51,14 +51,14 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
         .into()
 }
 
-/// Of a lock whose waiters keep their places whether or not they run: so does one that
-/// has given up and comes again.
+/// Returns the promise that one that has given up and comes again keeps its place, of a
+/// lock whose waiters keep theirs whether or not they run.
 pub(crate) fn place_kept(lock: &Lock) -> Property {
     let kept = Property::new("fifo, place taken up", 3, lock, place_taken_up);
     kept.with(|setting| setting.clock = false)
 }
 
-/// Thread 1 waits when it first looks in vain, and then thread 2 comes.
+/// Lets thread 1 wait when it first looks in vain, and then thread 2 come.
 fn in_order(table: &'static Table, expected: &[usize]) {
     table.lock();
     table.enter();
@@ -77,9 +77,9 @@ fn in_order(table: &'static Table, expected: &[usize]) {
     served_in_order(table, [first, second], expected);
 }
 
-/// The first waiter stops before any one access, and time passes: it is passed
-/// over if it waits. Where it first looks in vain after that, it stops once more: the
-/// second comes, and the holder lets go.
+/// Checks this case: the first waiter stops before any one access, and time passes: it
+/// is passed over if it waits. Where it first looks in vain after that, it stops once
+/// more: the second comes, and the holder lets go.
 fn queued_again(lock: &Lock) {
     let table = Table::new(lock, 3);
     table.lock();
@@ -116,7 +116,7 @@ fn queued_again(lock: &Lock) {
     table.finish();
 }
 
-/// This thread looks in vain: it arrives, and stops, if the main thread has come
+/// Notes that this thread looks in vain: it arrives, and stops, if the main thread has come
 /// again and this one waits in the queue, not for its node to come out of it; at its
 /// second look if it had not looked before, as the time that it has shown then may be
 /// older than its stop. It lets the main thread come if nothing stops this one.
@@ -139,9 +139,9 @@ fn look_again(table: &'static Table, left: usize) {
     }
 }
 
-/// The first gives up, time passes, and the second comes. Then the first takes up
-/// the place that it has given up, and when it first looks in vain after that, the
-/// holder lets go.
+/// Checks this case: the first gives up, time passes, and the second comes. Then the
+/// first takes up the place that it has given up, and when it first looks in vain after
+/// that, the holder lets go.
 fn place_taken_up(lock: &Lock) {
     let table = Table::new(lock, 3);
     execution::set_up(|| {
@@ -167,8 +167,8 @@ fn place_taken_up(lock: &Lock) {
     });
 }
 
-/// The first waiter does not run while time passes and the second comes: the holder lets
-/// that one in, and the first after it.
+/// Checks this case: the first waiter does not run while time passes and the second
+/// comes: the holder lets that one in, and the first after it.
 fn passes_who_stands_still(lock: &Lock) {
     let table = Table::new(lock, 3);
     execution::set_up(|| {
@@ -196,8 +196,8 @@ fn passes_who_stands_still(lock: &Lock) {
     });
 }
 
-/// A release stops before any one access: time passes, and the first waiter looks
-/// at the clock after the release has done so.
+/// Checks this case: a release stops before any one access: time passes, and the first
+/// waiter looks at the clock after the release has done so.
 fn looks_meanwhile(lock: &Lock) {
     let table = Table::new(lock, 3);
     let mut waiters = Vec::new();
@@ -225,7 +225,7 @@ fn looks_meanwhile(lock: &Lock) {
     table.finish();
 }
 
-/// This thread arrives when it looks in vain the second time after this moment: what
+/// Makes this thread arrive when it looks in vain the second time after this moment: what
 /// it has published at the first is then known to who awaits it.
 fn arrive_when_it_has_looked_after(moment: u64, looked: bool) {
     execution::interrupt_wait(move || {

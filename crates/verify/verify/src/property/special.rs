@@ -8,7 +8,7 @@ use crate::execution::{self, Setting};
 use crate::platform::Loom;
 use locklab_locks::platform::Platform;
 
-/// The promise of a lock whose contexts may go when their acquisition ends;
+/// Returns the promise of a lock whose contexts may go when their acquisition ends;
 /// of three threads where a holder reaches past the next waiter.
 pub(crate) fn short_lived(lock: &Lock, threads: usize) -> Property {
     if threads == 3 {
@@ -34,7 +34,7 @@ pub(crate) fn short_lived_in_one_node(lock: &Lock) -> Property {
     }
 }
 
-/// Once `unlock` has returned, nobody uses the context any more: its owner
+/// Checks that nobody uses the context any more once `unlock` has returned: its owner
 /// may take the memory back.
 fn contexts_end(lock: &Lock, threads: usize, body: fn(&'static Table, usize)) {
     run(Table::new(lock, threads), threads, body);
@@ -48,7 +48,7 @@ fn section_with_its_own(table: &'static Table) {
     drop(own);
 }
 
-/// The promise of the same locks: a context may be used as soon as it is made,
+/// Returns the promise of the same locks: a context may be used as soon as it is made,
 /// whichever way its owner acquires, and the next one finds it initialised.
 pub(crate) fn just_made(lock: &Lock) -> Property {
     Property::new("contexts begin", 2, lock, |lock| {
@@ -65,7 +65,7 @@ pub(crate) fn just_made(lock: &Lock) -> Property {
     })
 }
 
-/// The promise of a lock whose contexts serve any number of locks at once: a
+/// Returns the promise of a lock whose contexts serve any number of locks at once: a
 /// holder of two, with a waiter for each, lets go of one.
 pub(crate) fn one_context(lock: &Lock) -> Property {
     Property::new("one context, two locks", 3, lock, |lock| {
@@ -87,7 +87,7 @@ pub(crate) fn one_context(lock: &Lock) -> Property {
     })
 }
 
-/// The promise of a lock that asks whether it runs on a hypervisor; the answer may
+/// Returns the promise of a lock that asks whether it runs on a hypervisor; the answer may
 /// change meanwhile, so that some wait in one way and some in the other.
 pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
     let from_first = |setting: &mut Setting| setting.virtualized_from = 0;
@@ -109,8 +109,8 @@ pub(crate) fn virtualized(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// The holder lets go and comes again at once, and another waits: who enters in which
-/// order. In one order of many.
+/// Checks who enters in which order where the holder lets go and comes again at once,
+/// and another waits. In one order of many.
 fn passed(lock: &Lock, expected: [usize; 3]) {
     let table = Table::new(lock, 2);
     execution::set_up(|| {
@@ -129,7 +129,7 @@ fn passed(lock: &Lock, expected: [usize; 3]) {
     table.finish();
 }
 
-/// So does one that waits behind another.
+/// Returns the promise that one that waits behind another sleeps too.
 pub(crate) fn both_sleep(lock: &Lock) -> Property {
     Property::new("two waiters sleep", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -146,8 +146,8 @@ pub(crate) fn both_sleep(lock: &Lock) -> Property {
     })
 }
 
-/// Of a lock that running CPUs may acquire before a head of the queue that sleeps: in
-/// one execution at least, one that comes when the lock is free does.
+/// Returns the promise that in one execution at least one that comes when the lock is
+/// free acquires it before a head of the queue that sleeps.
 pub(crate) fn passes_a_sleeping_head(lock: &Lock) -> Property {
     let property = Property::new("passes a head that sleeps", 3, lock, |lock| {
         let table = Table::new(lock, 3);
@@ -169,7 +169,7 @@ pub(crate) fn passes_a_sleeping_head(lock: &Lock) -> Property {
     }
 }
 
-/// A waiter sleeps when the holder does not let go.
+/// Checks that a waiter sleeps when the holder does not let go.
 pub(super) fn waiters_sleep(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock();
@@ -181,7 +181,7 @@ pub(super) fn waiters_sleep(lock: &Lock) {
     table.finish();
 }
 
-/// The promises of a lock whose acquisition can be given up.
+/// Returns the promises of a lock whose acquisition can be given up.
 pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
     let choices = |setting: &mut Setting| setting.choices = true;
     vec![
@@ -195,7 +195,7 @@ pub(crate) fn timed(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// Whose node is held is not idle, however it was acquired; and on a free lock
+/// Checks that whose node is held is not idle, however it was acquired; and on a free lock
 /// an acquisition succeeds, even if its time is over before it begins.
 fn free_without_time(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -219,7 +219,7 @@ fn free_without_time(lock: &Lock) {
     table.finish();
 }
 
-/// The promise of a node that was given up: when it says that it is idle, or
+/// Returns the promise of a node that was given up: when it says that it is idle, or
 /// has been used again, its owner may take the memory back.
 pub(crate) fn given_up(lock: &Lock) -> Vec<Property> {
     let ends = [
@@ -235,8 +235,8 @@ pub(crate) fn given_up(lock: &Lock) -> Vec<Property> {
     ends.into()
 }
 
-/// While another holds it and does not let go, it gives up, and again where it comes
-/// back to the place that it gave up.
+/// Checks that it gives up while another holds the lock and does not let go, and again
+/// where it comes back to the place that it gave up.
 fn gives_up(lock: &Lock) {
     let table = Table::new(lock, 2);
     table.lock();
@@ -253,7 +253,7 @@ fn gives_up(lock: &Lock) {
     table.finish();
 }
 
-/// While another holds it, it gives up at the deadline, not after it: time
+/// Checks that it gives up at the deadline, not after it, while another holds the lock: time
 /// stands still.
 fn gives_up_at_once(lock: &Lock) {
     let table = Table::new(lock, 2);
@@ -270,7 +270,7 @@ fn gives_up_at_once(lock: &Lock) {
     table.finish();
 }
 
-/// Who gives up does not hold it, who does not give up does; and the lock
+/// Checks that who gives up does not hold it, who does not give up does; and the lock
 /// goes on past those who have given up, who may come back.
 fn timeout(lock: &Lock, threads: usize) {
     let body: fn(&'static Table, usize) = if threads == 2 {
@@ -293,7 +293,7 @@ fn timeout(lock: &Lock, threads: usize) {
     run(Table::new(lock, threads), threads, body);
 }
 
-/// Who gives up has used its node before, with others behind it: what the
+/// Checks this case: who gives up has used its node before, with others behind it: what the
 /// node said then must not be taken for what it says now.
 fn timeout_of_used_node(lock: &Lock) {
     run(Table::new(lock, 2), 2, |table, cpu| {
@@ -306,7 +306,7 @@ fn timeout_of_used_node(lock: &Lock) {
     });
 }
 
-/// A node lives until it is idle, whoever released it; an acquisition with
+/// Checks that a node lives until it is idle, whoever released it; an acquisition with
 /// it that succeeds is as good a sign.
 fn given_up_node_ends(lock: &Lock, try_again: bool) {
     let table = Table::new(lock, 2);

@@ -20,9 +20,9 @@ pub(super) struct Table {
     /// Every access without a happens-before from the one before is a race,
     /// which loom reports.
     data: loom::cell::UnsafeCell<u32>,
-    /// Who was inside, in order. Seen by the harness only.
+    /// The threads that were inside, in order. Seen by the harness only.
     entered: RefCell<Vec<usize>>,
-    /// Who has read inside, the same.
+    /// The threads that have read inside, in order.
     read: RefCell<Vec<usize>>,
 }
 
@@ -37,14 +37,15 @@ impl Table {
         Self::around(lock.make(about_to_wrap), lock.info(), threads)
     }
 
-    /// With a lock whose memory contains anything.
+    /// Makes a table with a lock whose memory contains anything.
     pub(super) fn of_garbage(lock: &Lock, threads: usize) -> &'static Self {
         let made = execution::of_garbage(|| lock.make(false));
         Self::around(made, lock.info(), threads)
     }
 
-    /// With a lock of which all is asked that the reference knows: for threads that take
-    /// several in one order, so that nothing is a deadlock, and tell where they wait.
+    /// Makes a table with a lock of which all is asked that the reference knows: for
+    /// threads that take several in one order, so that nothing is a deadlock, and tell
+    /// where they wait.
     pub(super) fn strict(
         lock: &Lock,
         threads: usize,
@@ -76,7 +77,7 @@ impl Table {
         }))
     }
 
-    /// The context of the thread that calls.
+    /// Returns the context of the thread that calls.
     pub(super) fn own(&self) -> &Context {
         &self.contexts[execution::cpu()]
     }
@@ -92,7 +93,7 @@ impl Table {
         });
     }
 
-    /// Inside, where others may read too.
+    /// Stays inside, where others may read too.
     #[track_caller]
     pub(super) fn enter_reading(&self) {
         execution::remark(Operation::Read, || {
@@ -102,7 +103,7 @@ impl Table {
         });
     }
 
-    /// Who was inside, in order.
+    /// Returns who was inside, in order.
     pub(super) fn entered(&self) -> Vec<usize> {
         self.entered.borrow().clone()
     }
@@ -171,7 +172,7 @@ impl Table {
         execution::before_no_access();
     }
 
-    /// When this thread next waits without limit, it keeps its place.
+    /// Notes that this thread keeps its place when it next waits without limit.
     fn note_wait(&'static self) {
         execution::interrupt_wait(move || {
             if execution::waits_without_limit() {
@@ -225,7 +226,7 @@ impl Table {
         self.call_until(Call::LockUntil, deadline, body, done_if)
     }
 
-    /// This thread waits where it keeps its place.
+    /// Notes that this thread waits where it keeps its place.
     pub(super) fn keeps_place(&self) {
         self.reference.borrow_mut().waits(execution::cpu());
     }
@@ -293,7 +294,7 @@ impl Table {
         *self.reference.borrow_mut() = reference(&self.info);
     }
 
-    /// A context of the lock, of this thread.
+    /// Returns a context of the lock, of this thread.
     pub(super) fn context(&self) -> Context {
         context(&*self.lock, execution::cpu())
     }
@@ -336,7 +337,7 @@ impl Table {
         self.unlock();
     }
 
-    /// As `section`; the others know when its doorway is done.
+    /// Does what `section` does; the others know when its doorway is done.
     pub(super) fn section_and_arrive(&self) {
         self.lock_and_arrive();
         self.enter();
@@ -350,7 +351,7 @@ impl Table {
         self.read_unlock();
     }
 
-    /// As `section`, and reads before it releases.
+    /// Does what `section` does, and reads before it releases.
     pub(super) fn section_and_downgrade(&self) {
         self.lock();
         self.enter();
@@ -365,7 +366,7 @@ impl Table {
         self.read_unlock();
     }
 
-    /// As `section`, if that needs no waiting.
+    /// Does what `section` does, if that needs no waiting.
     pub(super) fn try_section(&self) {
         if self.try_lock() {
             self.enter();
@@ -373,7 +374,7 @@ impl Table {
         }
     }
 
-    /// A section, unless the time is over before.
+    /// Enters a section, unless the time is over before.
     pub(super) fn section_in_time(&self) {
         if self.lock_until(self.own(), 1) {
             self.enter();
@@ -381,8 +382,8 @@ impl Table {
         }
     }
 
-    /// All threads are done: the lock is free, to those who wait and to those
-    /// who try, and no update is lost.
+    /// Checks, when all threads are done, that the lock is free to those who wait and
+    /// to those who try, and that no update is lost.
     pub(super) fn finish(&'static self) {
         self.lock();
         self.says_it_is_locked(true);
@@ -407,7 +408,7 @@ impl Table {
         self.abandon();
     }
 
-    /// All threads are done, and the lock need not be free.
+    /// Ends the table when all threads are done, and the lock need not be free.
     pub(super) fn abandon(&'static self) {
         // SAFETY: made by `Box::leak` in `around`; the threads that shared it
         // have ended, and the caller does not use it again.
@@ -419,8 +420,8 @@ fn done_if(done: &bool) -> Answer {
     if *done { Answer::Done } else { Answer::No }
 }
 
-/// More accesses than any lock makes before its caller keeps a place, if there is one
-/// to keep.
+/// A number of accesses greater than any lock makes before its caller keeps a place, if
+/// there is one to keep.
 const MOST_ACCESSES: u32 = 200;
 
 /// Returns what a lock that says this of itself may answer.
@@ -439,7 +440,7 @@ fn interface(info: &Info) -> Interface {
     }
 }
 
-/// A new context, of thread `cpu`.
+/// Returns a new context, of thread `cpu`.
 fn context(lock: &dyn Instance, cpu: usize) -> Context {
     let (context, address, bytes) = lock.context();
     if bytes > 0 {
@@ -544,8 +545,8 @@ pub(super) fn spawn_until_it_waits(
     thread
 }
 
-/// These CPUs wait behind a holder, one after the other, until it lets go: who has
-/// entered, in order. In one order of many.
+/// Lets these CPUs wait behind a holder, one after the other, until it lets go; returns
+/// who has entered, in order. In one order of many.
 pub(super) fn entered_behind_a_holder<const WAITERS: usize>(
     table: &'static Table,
     cpus: [usize; WAITERS],
@@ -561,7 +562,7 @@ pub(super) fn entered_behind_a_holder<const WAITERS: usize>(
     table.entered()
 }
 
-/// While a model is set up, waits until so many have been inside.
+/// Waits, while a model is set up, until so many have been inside.
 pub(super) fn await_entered(table: &Table, entered: usize) {
     /// Turns enough for three waiters to enter and leave.
     const MANY_TURNS: usize = 1_000;

@@ -83,7 +83,7 @@ pub fn draw_subject(lock: &Arc<dyn Subject>, seed: u64, schedules: usize) -> Dra
 /// Is what a task does in its turn.
 type Turn = fn(&Table, usize);
 
-/// In a process of its own.
+/// Draws them in a process of its own.
 fn draw_turns(lock: &Arc<dyn Subject>, turn: Turn, seed: u64, schedules: usize) -> Drawn {
     let uniform = schedules / 2;
     let drawn = isolated(|| {
@@ -160,7 +160,7 @@ struct Table {
     entered: Cell<usize>,
 }
 
-/// Who shares the tables. Shuttle wants what its tasks share to be `Send`.
+/// Holds the tables that tasks share. Shuttle wants what its tasks share to be `Send`.
 struct Shared(Rc<[Table]>);
 
 // SAFETY: the tasks of a schedule run on the OS thread that made the tables.
@@ -246,7 +246,7 @@ impl Table {
         self.call(Operation::ReadUnlock, body, |()| Answer::Done);
     }
 
-    /// Alone inside, for a while.
+    /// Stays alone inside for a while.
     fn inside(&self) {
         let sections = self.sections.get();
         shuttle::thread::yield_now();
@@ -266,7 +266,7 @@ impl Table {
         &self.contexts[platform::task()]
     }
 
-    /// One acquisition, by one of the ways in.
+    /// Makes one acquisition, by one of the ways in.
     fn section(&self) {
         if self.info.try_lock && chance(1, 3) {
             if !self.try_lock() {
@@ -296,8 +296,9 @@ fn chance(numerator: u32, denominator: u32) -> bool {
     shuttle::rand::thread_rng().gen_ratio(numerator, denominator)
 }
 
-/// Every task takes its turns; then the lock is free, and nothing was lost. The
-/// first table is that of the tasks, the others those of their interrupts.
+/// Checks that every task takes its turns, that the lock is free after that, and that
+/// nothing was lost. The first table is that of the tasks, the others those of their
+/// interrupts.
 fn run_tasks(tables: Rc<[Table]>, turn: Turn) {
     let deeper = tables.clone();
     let waiting = tables.clone();
@@ -334,7 +335,7 @@ fn run_tasks(tables: Rc<[Table]>, turn: Turn) {
     platform::end();
 }
 
-/// Every second task may give up, and its node stays in the queue.
+/// Lets every second task give up, whose node stays in the queue.
 fn some_give_up(table: &Table, task: usize) {
     if task.is_multiple_of(2) {
         return table.section();

@@ -43,13 +43,13 @@ struct Record {
     /// Called when a task waits without limit.
     waits: RefCell<Option<Interrupt>>,
     nodes: RefCell<Vec<QueueNodes<Random>>>,
-    /// Not for all tasks.
+    /// The entries of visible readers, of which some tasks have none.
     readers: RefCell<Vec<VisibleReader<Random>>>,
-    /// Not for all tasks either.
+    /// The tables of held locks, of which some tasks have none either.
     held: RefCell<Vec<HeldLocks<Random>>>,
     /// One place for all locks.
     sleepers: RefCell<Vec<Sleepers<Random>>>,
-    /// Who sleeps on the word at which address, in order.
+    /// The threads that sleep, in order, each with the address of its word.
     sleeping: RefCell<VecDeque<(usize, shuttle::thread::Thread)>>,
     time: Cell<u64>,
 }
@@ -101,7 +101,7 @@ pub(super) fn begin() {
     });
 }
 
-/// From here on tasks that wait are interrupted, now and then, and do this;
+/// Interrupts tasks that wait from here on, now and then; they do this,
 /// and tell by `waits` that they wait without limit.
 pub(super) fn interrupt_with(handler: Option<impl Fn() + 'static>, waits: impl Fn() + 'static) {
     RECORD.with(|r| {
@@ -115,7 +115,7 @@ pub(super) fn depth() -> usize {
     RECORD.with(|r| r.depths.borrow()[task()])
 }
 
-/// This task, which uses no lock, goes to another CPU, now and then.
+/// Moves this task, which uses no lock, to another CPU now and then.
 pub(super) fn migrate() {
     if depth() == 0 && chance(4) {
         let free = THREADS + 1 + draw(CPUS - THREADS - 1);
@@ -123,7 +123,7 @@ pub(super) fn migrate() {
     }
 }
 
-/// The schedule is over: its tables go.
+/// Ends the schedule, and drops its tables.
 pub(super) fn end() {
     RECORD.with(|r| {
         r.interrupt.take();
@@ -163,7 +163,7 @@ fn draw(below: usize) -> usize {
     shuttle::rand::thread_rng().gen_range(0..below)
 }
 
-/// The number of this task; the first is 0.
+/// Returns the number of this task; the first is 0.
 pub(super) fn task() -> usize {
     usize::from(shuttle::current::me())
 }
@@ -276,7 +276,7 @@ unsafe impl Platform for Random {
     type Usize = Word<AtomicUsize>;
     type Ptr<T: 'static> = Word<AtomicPtr<T>>;
 
-    /// Nothing: all is sequentially consistent here.
+    /// Does nothing: all is sequentially consistent here.
     fn fence(_: Ordering) {}
 
     fn relax() {
@@ -298,7 +298,7 @@ unsafe impl Platform for Random {
         (!unnumbered).then(Self::cpu)
     }
 
-    /// Two nodes, so that a lock that prefers its own has a choice. A task
+    /// Returns one of two nodes, so that a lock that prefers its own has a choice. A task
     /// moves at any time.
     fn node() -> usize {
         RECORD.with(|r| {
@@ -319,7 +319,8 @@ unsafe impl Platform for Random {
         })
     }
 
-    /// The check and the falling asleep are one step; may end for no reason.
+    /// Waits: the check and the falling asleep are one step, and the wait may end for
+    /// no reason.
     fn wait(word: &Self::U32, expected: u32) {
         if word.load(Ordering::Relaxed) != expected || toss() {
             return;

@@ -28,7 +28,7 @@ pub(super) fn definitions() -> Markup {
 /// Pixels of a character of a name, of the usual fonts at their widest.
 const CHARACTER: usize = 8;
 
-/// Pixels that slanting column names need, upwards and to the right of the
+/// Returns the pixels that slanting column names need, upwards and to the right of the
 /// last; 0 where all fit above their columns.
 fn slant(grid: &Grid) -> usize {
     let longest = grid.columns.iter().map(|name| name.chars().count());
@@ -38,7 +38,7 @@ fn slant(grid: &Grid) -> usize {
     }
 }
 
-/// Pixels that a row's name has.
+/// Returns the pixels that a row's name takes.
 fn margin(grid: &Grid) -> usize {
     let longest = grid.rows.iter().map(|row| row.name.chars().count() + 1);
     72.max(

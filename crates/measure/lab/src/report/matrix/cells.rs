@@ -8,10 +8,10 @@ use crate::verdicts::{Figures, JudgedCell};
 use locklab_document::number;
 use locklab_judge::Verdict;
 
-/// With more cells than this, tables of every cell are folded.
+/// The number of cells beyond which tables of every cell are folded.
 pub(super) const MANY: usize = 40;
 
-/// A judged cell at its place; `None` where it has no primary metric.
+/// Returns a judged cell at its place; `None` where it has no primary metric.
 pub(super) fn placed<'a>(report: &Report<'a>, judged: &'a JudgedCell) -> Option<Placed<'a>> {
     let cell = report.cell(judged);
     let primary = judged.primary()?;
@@ -91,7 +91,7 @@ impl Group<'_> {
     }
 }
 
-/// The cells of each number in use at once and placement class.
+/// Returns the cells of each number in use at once and placement class.
 pub(super) fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
     let classes = report.verdicts.by_class();
@@ -112,7 +112,7 @@ pub(super) fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     groups
 }
 
-/// The cells of each placement class and non-critical length, with a title.
+/// Returns the cells of each placement class and non-critical length, with a title.
 pub(super) fn blocks<'a>(report: &Report<'a>) -> Vec<(String, Vec<&'a JudgedCell>)> {
     let length = |c: &&JudgedCell| report.cell(c).key.number("non_critical").unwrap_or(0);
     let mut blocks = Vec::new();

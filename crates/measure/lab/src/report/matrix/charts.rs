@@ -20,7 +20,7 @@ fn readable(cell: &JudgedCell) -> bool {
     !matches!(cell.verdict(), None | Some(Verdict::Invalid(_)))
 }
 
-/// Throughput over threads and the p99 of the wait beside it, a line a lock,
+/// Shows throughput over threads and the p99 of the wait beside it, a line a lock,
 /// one picture for each pair of lengths.
 pub(super) fn over_threads(report: &Report, document: &mut Document) {
     let noun = number::plural(2, report.lengths.noun());
@@ -69,7 +69,7 @@ pub(super) fn over_threads(report: &Report, document: &mut Document) {
     }
 }
 
-/// One metric of both locks over threads; `None` where it was not measured.
+/// Returns one metric of both locks over threads; `None` where it was not measured.
 fn lines(report: &Report, cells: &[&JudgedCell], metric: &str, title: &str) -> Option<Lines> {
     let threads = |c: &JudgedCell| report.cell(c).key.number("threads").unwrap_or(0);
     let labels = &report.experiment.labels;
@@ -116,7 +116,7 @@ fn lines(report: &Report, cells: &[&JudgedCell], metric: &str, title: &str) -> O
     (!lines.is_empty()).then_some(lines)
 }
 
-/// A chart of every pair, with the interval of its cell.
+/// Shows a chart of every pair, with the interval of its cell.
 pub(super) fn intervals(report: &Report, document: &mut Document) {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let rows: Vec<IntervalRow> = report

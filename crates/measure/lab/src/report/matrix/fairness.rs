@@ -19,7 +19,7 @@ use locklab_workload::Use;
 /// JSON have them all.
 const MOST_ROWS: usize = 36;
 
-/// The metrics that the text shows in its table of handoffs and fairness, each
+/// Returns the metrics that the text shows in its table of handoffs and fairness, each
 /// with its title, its width, and whether several cells show their worst.
 fn in_text() -> Vec<(&'static MetricKind, &'static str, usize, bool)> {
     let in_text = METRICS.iter().filter_map(|kind| match kind.text {
@@ -58,7 +58,8 @@ pub(super) fn at_equal_share(report: &Report) -> Option<String> {
 /// Returns in which cells a lock has more operations because one thread keeps it, and in which
 /// others sharing says the opposite of operations.
 pub(super) fn kept(report: &Report) -> Vec<String> {
-    /// From this share of acquisitions on that follow one of the same thread.
+    /// The share of acquisitions that follow one of the same thread from which on a
+    /// thread keeps the lock.
     const KEPT: f64 = 0.5;
     let own = |cell: &JudgedCell| {
         let more = match cell.verdict() {
@@ -324,7 +325,7 @@ fn latency_table(
     );
 }
 
-/// A table of every figure of every cell.
+/// Shows a table of every figure of every cell.
 pub(super) fn every_cell(report: &Report, document: &mut Document) {
     let cells: Vec<&JudgedCell> = report.measured().collect();
     let mut names: Vec<&str> = Vec::new();

@@ -61,7 +61,7 @@ impl Regime {
     }
 }
 
-/// The lock that is best at these points, of those that are allowed: by the
+/// Returns the lock that is best at these points, of those that are allowed: by the
 /// geometric mean of its share of the best. A count of the sets it is in would
 /// prefer one that is first at half of the points and far behind at the rest.
 pub(super) fn choose(
@@ -111,7 +111,7 @@ impl Advice<'_> {
         }
     }
 
-    /// The sentence on throughput, with which the advice begins.
+    /// Returns the sentence on throughput, with which the advice begins.
     fn throughput(&self) -> String {
         let today = self.name(0);
         let margin = number::percent(100.0 * self.ranking.delta);
@@ -153,7 +153,7 @@ impl Advice<'_> {
         use_each(&parts)
     }
 
-    /// A part for each regime that has its own best lock; returns the first.
+    /// Adds a part for each regime that has its own best lock; returns the first.
     fn by_regime(&self, parts: &mut Vec<String>) -> Option<usize> {
         let mut chosen: Vec<(usize, Vec<&Point>, Vec<Regime>)> = Vec::new();
         for regime in Regime::ALL {
@@ -186,7 +186,7 @@ impl Advice<'_> {
         chosen.first().map(|(lock, ..)| *lock)
     }
 
-    /// " (1.62 times today's `qspinlock`)", or the next one where none was
+    /// Returns " (1.62 times today's `qspinlock`)", or the next one where none was
     /// named.
     fn compared(&self, lock: usize, points: &[&Point]) -> String {
         let ratios = |other: usize| -> Vec<f64> {
@@ -231,7 +231,7 @@ impl Advice<'_> {
         }
     }
 
-    /// The best that is lean, if the main one is not.
+    /// Returns the best that is lean, if the main one is not.
     fn lean(&self, main: usize) -> Option<String> {
         let subjects = &self.ranking.question.subjects;
         if subjects[main].is_lean() {
@@ -251,10 +251,11 @@ impl Advice<'_> {
         ))
     }
 
-    /// That the lock with the most operations has them because one thread keeps it, where
+    /// Says that the lock with the most operations has them because one thread keeps it, where
     /// another is shown to have more at equal share.
     fn kept(&self) -> Option<String> {
-        /// Of the acquisitions, so many follow one of the same thread.
+        /// The share of acquisitions that follow one of the same thread from which on a
+        /// thread keeps the lock.
         const KEPT: f64 = 0.9;
         let of = self.points.iter().copied();
         let contended: Vec<&Point> = of.filter(|p| Regime::of(p) == Regime::Contended).collect();
@@ -346,7 +347,7 @@ fn use_each(parts: &[String]) -> String {
     sentences.collect::<Vec<_>>().join(" ")
 }
 
-/// "1.62 times `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
+/// Returns "1.62 times `mcs`", or, where that would read 1.00, "less than 0.5 % ahead of
 /// `mcs`".
 fn beside(ratios: &[f64], other: &str) -> String {
     /// Holds what rounds to 1.00.
@@ -362,7 +363,7 @@ fn beside(ratios: &[f64], other: &str) -> String {
     )
 }
 
-/// "1.62", or "1.05 to 1.62".
+/// Returns "1.62", or "1.05 to 1.62".
 fn span(ratios: &[f64]) -> String {
     range(ratios, number::ratio)
 }

@@ -8,7 +8,7 @@ use crate::report::inputs::Report;
 use locklab_document::number::{self, label};
 use locklab_document::{Document, Line, LinePoint, Lines, Medium, Part, Section};
 
-/// One picture for each pair of lengths.
+/// Shows one picture for each pair of lengths.
 pub(super) fn over_threads(report: &Report, ranking: &Ranking, document: &mut Document) {
     let on = |p: &Point, axis: &str| p.key.number(axis);
     let lengths = |p: &Point| (on(p, "critical"), on(p, "non_critical"), on(p, AT_ONCE));

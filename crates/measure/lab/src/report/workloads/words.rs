@@ -33,7 +33,7 @@ fn interval(estimate: &Estimate) -> String {
     }
 }
 
-/// One or two sentences on a workload.
+/// Returns one or two sentences on a workload.
 pub(crate) fn sentence(report: &Report, judged: &JudgedCell) -> String {
     let cell = report.cell(judged);
     if !judged.is_measured() {
@@ -186,7 +186,7 @@ pub(super) fn lead(report: &Report) -> String {
     sentences.join(" ")
 }
 
-/// The caveats: those of the machine, and the warnings of the primary
+/// Returns the caveats: those of the machine, and the warnings of the primary
 /// metrics, each once.
 pub(super) fn caveats(report: &Report) -> Vec<String> {
     let mut list = report.experiment.caveats.clone();
@@ -216,7 +216,7 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
     list
 }
 
-/// The conclusion: what was shown, and what was not.
+/// Returns the conclusion: what was shown, and what was not.
 pub(super) fn conclusion(report: &Report) -> Vec<String> {
     let mut by_word: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut not_run = Vec::new();
@@ -267,7 +267,7 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
     list
 }
 
-/// The sources of the figures, one item each.
+/// Returns the sources of the figures, one item each.
 pub(super) fn sources(report: &Report) -> Vec<String> {
     let mut by_source: BTreeMap<Source, BTreeSet<&str>> = BTreeMap::new();
     for judged in report.measured() {
