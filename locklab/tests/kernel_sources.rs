@@ -1,7 +1,6 @@
-//! What can go wrong before a kernel boots, on a tree that only has a kernel's
-//! make targets: patches, configuration, build, Ctrl-C. And, with a script in
-//! place of QEMU, the exit codes for `git bisect` and where a comparison is
-//! resumed.
+//! Tests what can go wrong before a kernel boots, on a tree that only has a kernel's
+//! make targets: patches, configuration, build, Ctrl-C. And, with a script in place
+//! of QEMU, the exit codes for `git bisect` and where a comparison is resumed.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

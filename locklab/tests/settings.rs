@@ -1,4 +1,4 @@
-//! Where a setting comes from: the command takes precedence over the file, the
+//! Tests where a setting comes from: the command takes precedence over the file, the
 //! file over the default, and what is not used is refused.
 
 use assert_cmd::Command;

@@ -1,5 +1,5 @@
-//! What the simulator's commands print: the same seed gives the same figures
-//! on every machine, so whole reports are golden files.
+//! Tests what the simulator's commands print: the same seed gives the same figures on
+//! every machine, so whole reports are golden files.
 
 use crate::common::golden::golden;
 use assert_cmd::Command;

@@ -1,5 +1,5 @@
-//! What version 0.2 stored opens with the reports that it had, and a command asks
-//! today what it asked then: the store finds an experiment by that.
+//! Tests that what version 0.2 stored opens with the reports that it had, and that a
+//! command asks today what it asked then: the store finds an experiment by that.
 //!
 //! `stored/0.2.sqlite` was written by version 0.2, by the commands that
 //! `locklab results list` shows.

@@ -1,4 +1,4 @@
-//! Starting other programs, cargo above all, and hearing how they end.
+//! Starts other programs, cargo above all, and tells how they end.
 //!
 //! A program that does not start is named on standard error; it must never pass
 //! for one that ran.

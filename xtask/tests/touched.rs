@@ -1,5 +1,5 @@
-//! How many files an addition touches: a lock, a metric of a matrix, a column of
-//! `locklab locks`.
+//! Counts how many files an addition touches: a lock, a metric of a matrix, a column
+//! of `locklab locks`.
 //!
 //! A file that has a list of all that there is must be touched for one more. So
 //! the lists are looked for in the source: the files in which nearly all locks,

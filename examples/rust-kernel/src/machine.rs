@@ -1,5 +1,5 @@
-//! What this kernel asks of the machine: the number of the CPU, the other CPUs, a
-//! serial line and an end. It knows no lock.
+//! Provides what this kernel asks of the machine: the number of the CPU, the other
+//! CPUs, a serial line and an end. It knows no lock.
 
 use core::arch::{asm, global_asm};
 use core::panic::PanicInfo;

@@ -1,4 +1,4 @@
-//! What tests of several files need.
+//! Holds what tests of several files need.
 
 pub(crate) mod cluster;
 #[path = "../../../crates/measure/lab/tests/common/golden.rs"]

@@ -1,7 +1,7 @@
-//! How near a simulated program comes to itself, for programs that are drawn from seeds:
-//! `cargo build --release -p locklab`, then `cargo run --release -p locklab-validation --bin
-//! drawn_programs -- [--locklab FILE] [--from SEED] [--to SEED]`, on an idle machine. It
-//! prints the table of results/programs.md.
+//! Measures how near a simulated program comes to itself, for programs that are drawn
+//! from seeds: `cargo build --release -p locklab`, then `cargo run --release -p
+//! locklab-validation --bin drawn_programs -- [--locklab FILE] [--from SEED] [--to
+//! SEED]`, on an idle machine. It prints the table of results/programs.md.
 //!
 //! Each program really runs and is recorded; `advise` simulates it under its own lock. It ends
 //! with 1 if a simulation failed, or fewer than nine of ten rates are within 15 %.

@@ -1,7 +1,7 @@
-//! From counts (address or symbol) to stretches of an image's code. Exists
-//! because a count of an address does not say how long the instruction there
-//! is. Must never drop a count in silence: what lies outside the image's
-//! code is summed and reported.
+//! Turns counts (by address or symbol) into stretches of an image's code. Exists
+//! because a count of an address does not say how long the instruction there is. Must
+//! never drop a count in silence: what lies outside the image's code is summed and
+//! reported.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,8 @@
-//! Compares the contents of two ELF files symbol by symbol, old against new: executables,
-//! objects, archives, kernel images, or folders of them. Beside what
-//! `scripts/bloat-o-meter` says (and in agreement with it, see
-//! [`bloat_o_meter_totals`]): symbols matched although a compiler cloned or
-//! renamed them, copies that were inlined, from debug information, and how
-//! much of the code is hot.
+//! Compares the contents of two ELF files symbol by symbol, old against new:
+//! executables, objects, archives, kernel images, or folders of them. It says what
+//! `scripts/bloat-o-meter` says (and agrees with it, see [`bloat_o_meter_totals`]).
+//! Besides, it matches symbols that a compiler cloned or renamed, finds inlined
+//! copies by debug information, and says how much of the code is hot.
 //!
 //! ```no_run
 //! use locklab_footprint::{Options, compare, render};

@@ -1,4 +1,4 @@
-//! Hot text of a real program, from counts by address and by symbol.
+//! Tests the hot text of a real program, from counts by address and by symbol.
 
 use std::path::Path;
 use std::process::Command;

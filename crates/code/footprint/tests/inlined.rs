@@ -1,5 +1,5 @@
-//! Inlined copies, counted in programs whose copies are known: the inlined
-//! body is a run of 40 bytes that no compiler can shorten.
+//! Tests that inlined copies are counted in programs whose copies are known: the
+//! inlined body is a run of 40 bytes that no compiler can shorten.
 
 use crate::common::{Workshop, bare, inlined, symbol};
 use locklab_footprint::{Options, Pair, compare};

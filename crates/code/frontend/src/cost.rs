@@ -1,7 +1,8 @@
-//! From events to cycles: a first-order interval model (S. Eyerman, L. Eeckhout, T. Karkhanis
-//! and J. Smith, "A mechanistic performance model for superscalar out-of-order processors",
-//! TOCS 2009). Between two events that stop the supply, code is dispatched at full width;
-//! each event adds its penalty. What data and dependences cost is not in it.
+//! Turns events into cycles by a first-order interval model (S. Eyerman, L. Eeckhout,
+//! T. Karkhanis and J. Smith, "A mechanistic performance model for superscalar
+//! out-of-order processors", TOCS 2009). Between two events that stop the supply,
+//! code is dispatched at full width; each event adds its penalty. What data and
+//! dependences cost is not in it.
 
 use serde::{Deserialize, Serialize};
 

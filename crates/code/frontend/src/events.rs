@@ -1,5 +1,5 @@
-//! What the front end lost, counted by kind. Events are counts and not cycles, so penalties
-//! can change, or have a band, without another run.
+//! Counts what the front end lost, by kind. Events are counts and not cycles, so
+//! penalties can change, or have a band, without another run.
 
 use std::ops::{Add, Index, IndexMut, Sub};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What predicts where a branch goes: two levels of a branch target buffer, the targets of
+//! Predicts where a branch goes: two levels of a branch target buffer, the targets of
 //! indirect branches by path, and the return stack.
 
 use crate::direction::Path;

@@ -1,4 +1,4 @@
-//! What must hold of any front end, whatever its sizes.
+//! Tests what must hold of any front end, whatever its sizes.
 
 use locklab_frontend::{
     Event, EventTally, Events, Exit, Frontend, Instruction, Kind, Processor, Site, Sites,

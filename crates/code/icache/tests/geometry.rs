@@ -1,4 +1,4 @@
-//! Which geometries there are, and what the others' errors say.
+//! Tests which geometries there are, and what the others' errors say.
 
 use locklab_icache::Geometry;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the plugin costs: real programs natively, in plain QEMU user mode, in
-//! QEMU with the plugin, and in its peer, Valgrind's cachegrind with the same
+//! Measures what the plugin costs: real programs natively, in plain QEMU user mode,
+//! in QEMU with the plugin, and in its peer, Valgrind's cachegrind with the same
 //! cache, all in the same rounds.
 //!
 //! `cargo bench -p locklab-qemu-plugin [-- ROUNDS]`; needs Debian's qemu-user

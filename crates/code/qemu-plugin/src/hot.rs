@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! How often each block was executed while it was measured: what the
-//! hot-text footprint is made of.
+//! Counts how often each block was executed while it was measured. The hot-text
+//! footprint is made of that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

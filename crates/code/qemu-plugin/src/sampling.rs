@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Which instructions of a run the front end simulates: all of the first ten million, and
-//! then a short interval of each three million, after a warm-up that is not counted. Exists
-//! because simulating every block takes several times as long as translating it; must never
-//! decide by what the program does, or the intervals would no longer be drawn.
+//! Says which instructions of a run the front end simulates: all of the first ten
+//! million, and then a short interval of each three million, after a warm-up that is
+//! not counted. Exists because simulating every block takes several times as long as
+//! translating it; must never decide by what the program does, or the intervals would
+//! no longer be drawn.
 
 use std::sync::Mutex;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What a plugin has counted, by the mode of the CPU. Exists so that samples and reports
-//! can add and subtract counts without the vCPUs that made them; must never know how
-//! anything is counted.
+//! Holds what a plugin has counted, by the mode of the CPU. Exists so that samples
+//! and reports can add and subtract counts without the vCPUs that made them; must
+//! never know how anything is counted.
 
 use std::ops::{Add, Sub};
 

@@ -1,4 +1,4 @@
-//! From a recipe to an image: make, and a cache by content.
+//! Builds an image from a recipe, by make and with a cache by content.
 //!
 //! A build's name is a hash of its tree, options, make variables and compiler
 //! version. An interrupted build continues where make stopped. It must never

@@ -1,6 +1,6 @@
-//! What the workload `kernel-build` takes into the guest: files of the kernel's own
-//! library with all headers that they include, the commands that compiled them, and
-//! make with the compiler.
+//! Collects what the workload `kernel-build` takes into the guest: files of the
+//! kernel's own library with all headers that they include, the commands that
+//! compiled them, and make with the compiler.
 //!
 //! Report 1 built a whole kernel; here it is as many files as the plan says, because a
 //! translator takes seconds for each. Both kernels compile the same: what was built

@@ -1,16 +1,15 @@
 //! The instrument of real kernels: two kernels that differ in one thing,
 //! built, booted in QEMU and given the same workload.
 //!
-//! A [`recipe`] says how a kernel is made: source, changes, configuration,
-//! compiler. [`source`] and [`inline_change`] make its tree, `config` its
-//! configuration, [`build`] its image, [`layout`] the same image in other
-//! link orders. [`guest`] packs the first program and the workload's files,
-//! [`boot`] runs QEMU, under KVM where [`kvm`] finds it, [`outcome`] is the
-//! result. [`prepare()`] makes everything that an experiment needs, and
-//! [`Kernels`] is the instrument: a pair is one link order and one seed.
-//! [`counts`] are those of a boot, with what a modelled front end lost, and
-//! [`lock_profile`] says which locks were waited for meanwhile, if asked.
-//! [`report`] has the sections that only kernels add to a report, and
+//! A [`recipe`] says how a kernel is made: source, changes, configuration, compiler.
+//! [`source`] and [`inline_change`] make its tree, `config` its configuration,
+//! [`build`] its image, [`layout`] the same image in other link orders. [`guest`]
+//! packs the first program and the workload's files, [`boot`] runs QEMU, under KVM
+//! where [`kvm`] finds it, [`outcome`] is the result. [`prepare()`] makes everything
+//! that an experiment needs, and [`Kernels`] is the instrument: a pair is one link
+//! order and one seed. [`counts`] has the counts of a boot, with what a modelled
+//! front end lost, and [`lock_profile`] says which locks were waited for meanwhile,
+//! if asked. [`report`] has the sections that only kernels add to a report, and
 //! [`published`] puts the published figures beside ours.
 //!
 //! Where there is no KVM, counts are those of the i-cache model, and the same

@@ -1,5 +1,5 @@
-//! Which locks of a measured kernel were waited for, and how long, by its own
-//! tracepoints: a profile beside the figures, from a run of its own.
+//! Finds by a kernel's own tracepoints which of its locks were waited for, and how
+//! long. It is a profile beside the figures, from a run of its own.
 //!
 //! Tracepoints take time, so nothing of such a run may ever be a figure of the
 //! comparison. A lock is called by the symbol that it lies in; what the kernel

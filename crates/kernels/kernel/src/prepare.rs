@@ -1,5 +1,5 @@
-//! From an experiment file to kernels that QEMU can boot: made, and the
-//! accelerator found.
+//! Makes of an experiment file the kernels that QEMU can boot, and finds the
+//! accelerator.
 
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::{Cache, find};

@@ -1,6 +1,6 @@
-//! From an experiment file to kernels on a test machine: the machine looked at,
-//! the kernels made for it, and a trial boot of the baseline that does not
-//! count.
+//! Prepares the kernels of an experiment file on a test machine: looks at the
+//! machine, makes the kernels for it, and boots the baseline once as a trial that
+//! does not count.
 
 use crate::disk::{self, Disk};
 use crate::home::Home;

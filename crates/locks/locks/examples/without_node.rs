@@ -1,5 +1,5 @@
-//! How often a thread that has no queue node acquires a queued spinlock, beside
-//! two and beside four that have one: `cargo run --release -p locklab-locks
+//! Counts how often a thread that has no queue node acquires a queued spinlock,
+//! beside two and beside four that have one: `cargo run --release -p locklab-locks
 //! --example without_node -- 10` counts for ten seconds each.
 
 use locklab_locks::{

@@ -1,4 +1,4 @@
-//! What kernels and programs need from guards: saved state, checks, fairness,
+//! Tests what kernels and programs need from guards: saved state, checks, fairness,
 //! timeouts, downgrades, nodes.
 
 use locklab_locks::catalogue::{self, Visitor};

@@ -1,5 +1,5 @@
-//! What every lock promises beside exclusion: try_lock, constants, names,
-//! the big lock's recursion, guards.
+//! Tests what every lock promises beside exclusion: try_lock, constants, names, the
+//! big lock's recursion, guards.
 
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::*;

@@ -1,4 +1,4 @@
-//! Real threads on every lock of the catalogue: whatever the model checker
+//! Runs real threads on every lock of the catalogue: whatever the model checker
 //! proved, the machine code must hold.
 
 use crate::common::stress;

@@ -1,4 +1,5 @@
-//! What a lock runs on: atomic words, CPU numbers, queue nodes, waiting, time.
+//! Provides what a lock runs on: atomic words, CPU numbers, queue nodes, waiting,
+//! time.
 //!
 //! The algorithms of `locklab-locks` are generic over
 //! [`Platform`](platform::Platform), so that the lock that is model-checked or

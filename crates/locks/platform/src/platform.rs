@@ -1,4 +1,4 @@
-//! What a lock needs from the world in which it runs.
+//! Declares what a lock needs from the world in which it runs.
 //!
 //! Each algorithm is written once, generic over [`Platform`]. Three worlds
 //! exist: real atomics ([`Native`](crate::native::Native)), a model checker and

@@ -1,5 +1,5 @@
-//! What is made once and then seen by all threads: contents that are written
-//! before a word says so.
+//! Publishes what is made once and then seen by all threads: contents that are
+//! written before a word says so.
 //!
 //! The words lie where their users need them, in a program's mutex or in a
 //! static, so these are functions and not a type. They must never be used for

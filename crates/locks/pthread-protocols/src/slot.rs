@@ -1,4 +1,4 @@
-//! Whether a slot is in use: its owner takes it, any thread frees it.
+//! Says whether a slot is in use: its owner takes it, any thread frees it.
 //!
 //! What belongs to a slot is the context of one acquisition, which ends on
 //! whichever thread unlocks. Only the owner of a slot may take it or set it

@@ -1,4 +1,4 @@
-//! From comparisons to verdicts: excludes unusable pairs, corrects p for the
+//! Turns comparisons into verdicts: excludes unusable pairs, corrects p for the
 //! family, and then decides flat, better or worse, unclear, in this order.
 //!
 //! Must never widen δ to fit the noise, nor use one comparison to decide

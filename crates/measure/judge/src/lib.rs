@@ -1,4 +1,4 @@
-//! From paired samples to a verdict: better, worse, flat, unclear or invalid.
+//! Judges paired samples: better, worse, flat, unclear or invalid.
 //!
 //! A comparison has a **baseline** and an **experiment**. In each of its
 //! pairs both run once, and a [`coin`] decides which goes first; strict

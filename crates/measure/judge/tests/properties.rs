@@ -1,4 +1,4 @@
-//! What must hold for every sample, found by looking for one that breaks it.
+//! Tests what must hold for every sample, by looking for one that breaks it.
 
 use locklab_judge::{
     ALPHA, Comparison, Direction, Estimate, Family, FaultKind, Order, Pair, Settings, Side,

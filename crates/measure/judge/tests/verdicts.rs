@@ -1,4 +1,4 @@
-//! Each verdict, reason and warning, reached on purpose.
+//! Tests that each verdict, reason and warning is reached on purpose.
 
 use locklab_judge::{
     BadSetting, Comparison, Direction, Family, FaultKind, Independent, Judged, Order, Pair, Reason,

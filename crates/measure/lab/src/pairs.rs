@@ -1,4 +1,4 @@
-//! From the samples of a cell to the judge's pairs, and to the figures of either
+//! Turns the samples of a cell into the judge's pairs, and into the figures of either
 //! side: which pairs count, and by what number a side is summed up.
 //!
 //! It must never leave out a pair that counts, nor count one that does not.

@@ -1,5 +1,5 @@
-//! From the samples of many locks to the judge's blocks, and to what each
-//! point and metric shows.
+//! Turns the samples of many locks into the judge's blocks, and into what each point
+//! and metric shows.
 //!
 //! A ranking is made of cells like any comparison: one for each point and lock,
 //! whose pairs have the reference as their baseline. All pairs of one number at

@@ -1,4 +1,4 @@
-//! From verdicts to a document of text, tables and charts.
+//! Turns verdicts into a document of text, tables and charts.
 //!
 //! A report knows nothing of how a figure was made; it names the figure's
 //! source, and claims no more than the verdicts. Nothing here measures,

@@ -1,4 +1,4 @@
-//! From samples to judged cells.
+//! Turns samples into judged cells.
 //!
 //! It groups the pairs that belong together (one cell, one placement class), and
 //! says which metric decides.

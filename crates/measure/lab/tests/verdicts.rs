@@ -1,4 +1,4 @@
-//! Which pairs count, which belong together, and in which family a metric is
+//! Tests which pairs count, which belong together, and in which family a metric is
 //! judged.
 
 use locklab_judge::{Family, Reason, Verdict};

@@ -1,4 +1,4 @@
-//! From the records of a block to the two samples of a pair.
+//! Turns the records of a block into the two samples of a pair.
 //!
 //! Figures are sums over the slices that count; a lock that did nothing in one
 //! slice did little work, but the slice is not left out for that. This module

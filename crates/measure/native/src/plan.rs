@@ -1,4 +1,4 @@
-//! From the specification to a plan: every cell with its units and its share of
+//! Turns the specification into a plan: every cell with its units and its share of
 //! the time, and every reason why it cannot run, before anything is measured.
 
 mod times;

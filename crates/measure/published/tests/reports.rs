@@ -1,4 +1,4 @@
-//! What the simulator must say of the published reports. Where a target is
+//! Tests what the simulator must say of the published reports. Where a target is
 //! missed, results/simulator.md says so and no test here pretends otherwise.
 
 use locklab_published::reproduce;

@@ -1,5 +1,5 @@
-//! From what was read of a window to its program: which locks are kept, what was
-//! no work, which threads are alike.
+//! Makes a program of what was read of a window: decides which locks are kept, what
+//! was no work, which threads are alike.
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;

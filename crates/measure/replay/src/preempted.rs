@@ -1,5 +1,5 @@
-//! Time in which a thread was ready but had no CPU, where a recording does not say which
-//! stretches were longer by it: those of a kernel.
+//! Estimates the time in which a thread was ready but had no CPU, where a recording
+//! does not say which stretches were longer by it: those of a kernel.
 //!
 //! Such a recording says when a thread asked for a lock, not when it had a CPU. Where
 //! more threads were ready than there are CPUs, some of what looks like work was

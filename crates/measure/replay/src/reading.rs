@@ -1,4 +1,4 @@
-//! From the records of a window to the steps of its threads.
+//! Turns the records of a window into the steps of its threads.
 
 use crate::cause::Cause;
 use crate::channels::Channels;

@@ -1,4 +1,4 @@
-//! What two recordings of one program say of how long its locks are held.
+//! Tests what two recordings of one program say of how long its locks are held.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What recordings that are written down here describe.
+//! Tests what recordings that are written down here describe.
 
 mod common;
 

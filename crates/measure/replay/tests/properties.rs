@@ -1,4 +1,4 @@
-//! Whatever a recording is, its program holds locks in pairs, and nothing
+//! Tests that, whatever a recording is, its program holds locks in pairs, and nothing
 //! panics.
 
 #[allow(dead_code, reason = "every file of tests uses a part")]

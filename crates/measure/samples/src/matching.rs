@@ -1,5 +1,5 @@
-//! From two files to comparisons: which benchmarks are the same, in one unit, and
-//! whether their runs are pairs.
+//! Matches two files: finds which benchmarks are the same, in one unit, and whether
+//! their runs are pairs.
 //!
 //! Must never guess: a name that only one file has is reported, and runs are
 //! pairs only if their times say so, or the caller.

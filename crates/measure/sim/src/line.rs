@@ -1,6 +1,6 @@
 //! One line's directory entry: which cores hold it, and what waits for it.
 //!
-//! Only the state and questions about it: who changes it is `directory`.
+//! Has only the state and questions about it; `directory` changes it.
 
 use crate::machine::MAX_CORES;
 use crate::requests::Requests;

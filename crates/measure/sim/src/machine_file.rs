@@ -1,4 +1,4 @@
-//! Reading a machine from TOML.
+//! Reads a machine from TOML.
 //!
 //! A figure is written `{ value = 51, source = "..." }` or `{ value = 140,
 //! assumption = "...", band = [120, 160] }`; a whole table may have a

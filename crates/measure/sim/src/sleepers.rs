@@ -1,4 +1,4 @@
-//! Where simulated threads sleep by the address of their lock.
+//! Holds the places where simulated threads sleep by the address of their lock.
 //!
 //! A lock's waiters sleep in a queue of a table that all locks share; here that is in
 //! simulated memory, so that its lines move as they do in a program.

@@ -1,4 +1,4 @@
-//! What holds for every lock, machine and seed.
+//! Tests what holds for every lock, machine and seed.
 
 use locklab_locks::{Fairness, catalogue};
 use locklab_sim::{

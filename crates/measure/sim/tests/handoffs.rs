@@ -1,7 +1,6 @@
-//! What each lock touches under contention, beside what its paper touches:
-//! cache lines that move for one handoff between eight threads of a socket
-//! that want the lock all the time. The table of results/simulator.md is this
-//! test's output:
+//! Tests what each lock touches under contention, beside what its paper touches:
+//! cache lines that move for one handoff between eight threads of a socket that want
+//! the lock all the time. The table of results/simulator.md is this test's output:
 //!
 //!     cargo test --release -p locklab-sim --test handoffs -- --nocapture
 

@@ -1,4 +1,5 @@
-//! More threads than CPUs under an operating system: what must be so whatever its figures.
+//! Tests more threads than CPUs under an operating system: what must be so whatever
+//! its figures.
 
 use locklab_sim::{FigureKey, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
 

@@ -1,4 +1,4 @@
-//! What the simulator must say of what was published about single lines and
+//! Tests what the simulator must say of what was published about single lines and
 //! first-come locks. No report on locks chose any of it.
 
 use locklab_sim::microbench::{Benchmark, check, measure};

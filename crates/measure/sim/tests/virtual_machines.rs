@@ -1,4 +1,4 @@
-//! What the simulator must say of virtual machines: pauses between attempts,
+//! Tests what the simulator must say of virtual machines: pauses between attempts,
 //! and vCPUs that are preempted.
 
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};

@@ -1,5 +1,5 @@
-//! What is written is read back, whatever is cut off, and no file makes the
-//! reader panic.
+//! Tests that what is written is read back, whatever is cut off, and that no file
+//! makes the reader panic.
 
 use locklab_trace::{
     Access, Attempt, BLOCK, Encoder, Event, FIRST, Fault, Frames, Header, Payload, Stopped, Trace,

@@ -1,4 +1,4 @@
-//! From a C or C++ file to two shared objects: instrumented, for the simulator
+//! Compiles a C or C++ file to two shared objects: instrumented, for the simulator
 //! and the checker, and plain, for this machine's own CPUs.
 //!
 //! The user's compiler does it, and its messages go to the user. Nothing is

@@ -1,4 +1,4 @@
-//! Your own lock in three worlds: from one C or C++ file, or in Rust.
+//! Runs a user's own lock in three worlds, from one C or C++ file or from Rust.
 //!
 //! ```no_run
 //! use locklab_own_lock::OwnLock;

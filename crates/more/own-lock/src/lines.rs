@@ -1,4 +1,4 @@
-//! From an address in a compiled lock to its source line.
+//! Finds the source line of an address in a compiled lock.
 //!
 //! Must never read debug information when it is asked: a modelled thread asks, and its
 //! stack is too small for that.

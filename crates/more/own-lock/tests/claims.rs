@@ -1,5 +1,5 @@
-//! What a file claims of its lock, and what is assumed of it: each promise judges only
-//! that.
+//! Tests what a file claims of its lock, and what is assumed of it: each promise
+//! judges only that.
 
 use locklab_own_lock::OwnLock;
 use locklab_verify::{Limits, Outcome, check};

@@ -1,7 +1,7 @@
-//! What the checker reaches of C11's memory model, in Rust and in C: nothing that RC11
-//! forbids, and all that it allows but for what is listed as not reached. And its rule
-//! for waits, against exploration without it and against a reference that shares nothing
-//! with it, on programs that are drawn.
+//! Tests what the checker reaches of C11's memory model, in Rust and in C: nothing
+//! that RC11 forbids, and all that it allows but for what is listed as not reached.
+//! And its rule for waits, against exploration without it and against a reference
+//! that shares nothing with it, on programs that are drawn.
 
 #[path = "litmus/program.rs"]
 mod program;

@@ -1,5 +1,5 @@
-//! How much is simulated for one answer. Exists so that every simulation of an advice has
-//! the same limits; it must never depend on the recording.
+//! Says how much is simulated for one answer. Exists so that every simulation of an
+//! advice has the same limits; it must never depend on the recording.
 
 /// The fewest draws that make a band.
 pub(crate) const LEAST_DRAWS: usize = 2;

@@ -1,6 +1,6 @@
-//! An unmodified program on another lock: the meaning of lock names, the run
-//! under the interposer, and the profile that the interposer leaves. And a
-//! program on its own locks, recorded.
+//! Runs an unmodified program on another lock: knows what the names of locks mean,
+//! runs it under the interposer, and reads the profile that the interposer leaves. It
+//! also records a program on its own locks.
 //!
 //! This crate must never print: the streams belong to the program.
 

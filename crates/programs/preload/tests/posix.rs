@@ -1,4 +1,4 @@
-//! Small programs that check what POSIX says, under each lock.
+//! Runs small programs that check what POSIX says, under each lock.
 
 mod support;
 

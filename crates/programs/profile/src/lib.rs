@@ -1,9 +1,9 @@
 //! The file that the interposer writes and `locklab run` reads.
 //!
-//! One for each program image (a fork goes on with its parent's, an `exec`
-//! begins another), mapped shared: so the counts exist however the
-//! program ends, and counting allocates nothing and calls nothing. The two
-//! sides are built from this one description of it.
+//! There is one for each program image (a fork goes on with its parent's, an `exec`
+//! begins another), mapped shared: so the counts exist however the program ends, and
+//! counting allocates nothing and calls nothing. The two sides are built from this
+//! one description of it.
 //!
 //! It must stay plain memory: atomics and bytes at fixed places.
 #![no_std]

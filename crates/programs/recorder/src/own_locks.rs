@@ -1,5 +1,6 @@
-//! What a program says of locks of its own, by the crate `locklab-record` or the header
-//! `locklab_record.h`: they call these functions if this library is loaded.
+//! Records what a program says of locks of its own, by the crate `locklab-record` or
+//! the header `locklab_record.h`: they call these functions if this library is
+//! loaded.
 //!
 //! An operation is recorded as one of the C library's. What a lock is made of is not
 //! recorded while an operation of it goes on. It must never assume that a program calls

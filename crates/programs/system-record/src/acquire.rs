@@ -1,5 +1,5 @@
-//! From the kernel's records to the events of a recording: numbers for threads, and names for
-//! stacks while the program's files are there.
+//! Turns the kernel's records into the events of a recording: finds numbers for
+//! threads, and names for stacks while the program's files are there.
 
 use crate::addresses::{Mapping, Spaces};
 use crate::kinds::EventKind;

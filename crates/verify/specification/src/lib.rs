@@ -1,5 +1,5 @@
-//! What each operation of a lock may answer: a machine that knows who holds a
-//! lock and who is on the way, and nothing of how the lock works.
+//! Decides what each operation of a lock may answer. It is a machine that knows who
+//! holds a lock and who is on the way, and nothing of how the lock works.
 //!
 //! Whoever runs a lock tells it when an operation begins and what it answers;
 //! it says whether that answer can be right. The lock itself need not be

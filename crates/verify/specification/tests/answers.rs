@@ -1,4 +1,4 @@
-//! Each wrong answer is told, and no right one.
+//! Tests that each wrong answer is told, and no right one.
 
 use locklab_specification::{Answer, Interface, Operation, Reference, Wrong};
 

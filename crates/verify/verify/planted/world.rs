@@ -1,6 +1,6 @@
-//! What `crate` is to the source of a lock in which a bug is planted
-//! (`planted.txt`). build.rs has the list of what is here: a lock whose source
-//! asks for more is not planted until that is added.
+//! Stands for `crate` in the source of a lock in which a bug is planted
+//! (`planted.txt`). build.rs has the list of what is here: a lock whose source asks
+//! for more is not planted until that is added.
 
 pub(crate) use locklab_locks::{MAX_CPUS, VirtSpinBackoff, platform};
 pub(crate) use ticket::Ticket;

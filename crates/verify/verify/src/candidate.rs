@@ -1,5 +1,5 @@
-//! What can be verified: the locks of the catalogue and what else has promises, by
-//! name, and locks of the user's own.
+//! Lists what can be verified: the locks of the catalogue and what else has promises,
+//! by name, and locks of the user's own.
 
 use crate::interposer::INTERPOSER;
 use crate::numbers::THREAD_NUMBERS;

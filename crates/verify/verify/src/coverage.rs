@@ -1,6 +1,6 @@
-//! What the models of a lock reach, noted while they run: the calls and what
-//! they answer, the operations of the source and how each of them ends, and
-//! which kinds of values its words take.
+//! Notes what the models of a lock reach while they run: the calls and what they
+//! answer, the operations of the source and how each of them ends, and which kinds of
+//! values its words take.
 //!
 //! A bug in what no model reaches is found by none. What is not reached is
 //! listed, with the reason where one is known (`coverage.tsv`). Must never note

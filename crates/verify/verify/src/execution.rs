@@ -1,6 +1,6 @@
-//! What one explored execution knows beside loom's own state: the CPU
-//! numbers, the queue nodes, who sleeps, and how long nothing has happened.
-//! The steps that a failure is explained with are in the [`Journal`].
+//! Holds what one explored execution knows beside loom's own state: the CPU numbers,
+//! the queue nodes, who sleeps, and how long nothing has happened. The steps that a
+//! failure is explained with are in the [`Journal`].
 //!
 //! loom runs the threads of a model as coroutines of one OS thread, so this
 //! is one thread-local record, renewed when an execution begins. Nothing in

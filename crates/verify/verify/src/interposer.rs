@@ -1,4 +1,4 @@
-//! What the interposer does with atomics beside its locks
+//! Checks what the interposer does with atomics beside its locks
 //! ([`locklab_pthread_protocols`]), in the checker's world.
 //!
 //! A lock without `try_lock` is one with it behind the gate, and promises what

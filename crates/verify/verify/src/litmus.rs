@@ -1,5 +1,5 @@
-//! Small programs of which every outcome is wanted: what the checker reaches of a memory
-//! model, and whether its rule for waits loses anything.
+//! Runs small programs of which every outcome is wanted: what the checker reaches of
+//! a memory model, and whether its rule for waits loses anything.
 //!
 //! A program has the form of a lock, as that is what can be written in Rust and in C:
 //! each of its threads calls one operation, once. Must never judge an outcome.

@@ -1,4 +1,4 @@
-//! Which value stands for a lock in a model.
+//! Says which value stands for a lock in a model.
 //!
 //! Every lock of the catalogue, by its name; compiled for the locks, and again
 //! for their copies with switches ([`super`]). Where a type holds an array for

@@ -1,5 +1,5 @@
-//! When a thread did something, for who asks whether that happens before what
-//! it does now: a lock that is not written in Rust has data races to look for.
+//! Dates what a thread did, for those who ask whether that happens before what it
+//! does now: a lock that is not written in Rust has data races to look for.
 //!
 //! Must never order anything.
 

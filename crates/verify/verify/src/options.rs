@@ -1,4 +1,4 @@
-//! How much of a question is explored, and by how many workers at once.
+//! Says how much of a question is explored, and by how many workers at once.
 
 use crate::explore::Limits;
 use std::collections::BTreeMap;

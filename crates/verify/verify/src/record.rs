@@ -1,4 +1,4 @@
-//! What the last complete run found, kept with the source: one line a lock.
+//! Keeps what the last complete run found with the source: one line a lock.
 //!
 //! `locklab locks` says from it how a lock is verified; a test compares it
 //! with the promises and the code that the source has now. Written by

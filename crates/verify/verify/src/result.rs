@@ -1,4 +1,4 @@
-//! What a verification finds, in the form in which it is printed.
+//! Holds what a verification finds, in the form in which it is printed.
 
 use crate::coverage::Covered;
 use crate::explore::Reads;

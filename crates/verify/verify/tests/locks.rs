@@ -1,5 +1,5 @@
-//! Every lock of the catalogue keeps its promises, and asks for no ordering
-//! in vain, as far as the limits of a test reach. `locklab verify` goes on
+//! Tests that every lock of the catalogue keeps its promises, and asks for no
+//! ordering in vain, as far as the limits of a test reach. `locklab verify` goes on
 //! from there.
 
 use locklab_verify::{

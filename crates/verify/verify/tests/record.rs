@@ -1,4 +1,4 @@
-//! What a run writes for the next: the record of each lock, and the tables of
+//! Tests what a run writes for the next: the record of each lock, and the tables of
 //! results/verification.md.
 
 use locklab_verify::record::{HEADER, Record, lines, read, recorded};

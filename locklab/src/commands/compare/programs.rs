@@ -1,5 +1,4 @@
-//! From arguments and an experiment file to two sides of programs, built and
-//! made ready.
+//! Makes of arguments and an experiment file two sides of programs, built and ready.
 
 use super::options::{CompareArgs, ProgramOptions};
 use crate::arguments::{Common, StoreArgs};

@@ -1,4 +1,4 @@
-//! What was measured and judged, as one table of 72 columns.
+//! Prints what was measured and judged as one table of 72 columns.
 
 use crate::alone::{Distance, SLICES};
 use crate::contention::Contended;

@@ -1,4 +1,4 @@
-//! What several test programs share.
+//! Holds what several test programs share.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub(crate) mod yielding;

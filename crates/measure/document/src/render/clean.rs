@@ -1,5 +1,5 @@
-//! Text as XML and HTML may have it. Every renderer of these must pass foreign
-//! text through here.
+//! Makes text such as XML and HTML may have it. Every renderer of these must pass
+//! foreign text through here.
 
 /// Returns the text without the characters that XML does not allow.
 pub(super) fn clean(text: &str) -> String {

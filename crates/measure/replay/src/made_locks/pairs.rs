@@ -1,5 +1,6 @@
-//! Which pairs of a mutex and a condition may be locks, by one pass that keeps no record: in
-//! time linear in the recording, and in memory for a state of each thread and pair.
+//! Finds which pairs of a mutex and a condition may be locks, by one pass that keeps
+//! no record: in time linear in the recording, and in memory for a state of each
+//! thread and pair.
 //!
 //! It must never leave out a pair that is a lock.
 

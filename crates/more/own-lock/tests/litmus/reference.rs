@@ -1,9 +1,9 @@
-//! What RC11 allows (O. Lahav et al., "Repairing Sequential Consistency in C/C++11",
-//! PLDI 2017), without sequentially consistent accesses: by an abstract machine with
-//! views, in which a store may come anywhere in the modification order that its
-//! thread's view allows (J. Kang et al., "A Promising Semantics for Relaxed-Memory
-//! Concurrency", POPL 2017, without promises). All states are visited, and no wait is
-//! shortened: it shares nothing with the checker.
+//! Computes what RC11 allows (O. Lahav et al., "Repairing Sequential Consistency in
+//! C/C++11", PLDI 2017), without sequentially consistent accesses: by an abstract
+//! machine with views, in which a store may come anywhere in the modification order
+//! that its thread's view allows (J. Kang et al., "A Promising Semantics for
+//! Relaxed-Memory Concurrency", POPL 2017, without promises). All states are visited,
+//! and no wait is shortened: it shares nothing with the checker.
 
 use super::program::{Op, Program, REGISTERS, WORDS};
 use locklab_locks::platform::Ordering;

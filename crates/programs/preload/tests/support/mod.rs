@@ -1,5 +1,5 @@
 #![allow(dead_code, reason = "each test file uses a part")]
-//! Running programs under the interposer, as a user would.
+//! Runs programs under the interposer, as a user would.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,5 @@
-//! What a drawn execution draws from: the same numbers each time that it is begun
-//! again.
+//! Gives the numbers that a drawn execution draws: the same numbers each time that it
+//! is begun again.
 //!
 //! Must never depend on anything but the number of the execution.
 

@@ -1,4 +1,4 @@
-//! What a model asks of the world, beside its threads.
+//! Says what a model asks of the world, beside its threads.
 //!
 //! Must never hold what changes within an execution.
 

@@ -1,4 +1,4 @@
-//! How far an exploration may go, and what is left of that as it goes on.
+//! Says how far an exploration may go, and what is left of that as it goes on.
 //!
 //! Must never depend on what is explored.
 

@@ -1,4 +1,4 @@
-//! What came of an exploration.
+//! Says what came of an exploration.
 //!
 //! Must never call an exploration that was cut short complete.
 

@@ -1,4 +1,4 @@
-//! What a lock promises over a whole kernel: recursion, `held`, `init`.
+//! Checks what a lock promises over a whole kernel: recursion, `held`, `init`.
 
 use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};

@@ -1,4 +1,4 @@
-//! What a promise is: a name, its threads, and the model that checks it.
+//! Says what a promise is: a name, its threads, and the model that checks it.
 //!
 //! It must not know any promise, so that the files of promises need only this one
 //! and what they share.

@@ -1,5 +1,6 @@
-//! One holder at a time, nobody waits for ever, and nobody is lost: with few
-//! threads from the beginning, and from queues that have formed before.
+//! Checks that there is one holder at a time, that nobody waits for ever, and that
+//! nobody is lost: with few threads from the beginning, and from queues that have
+//! formed before.
 
 use super::definition::{Lock, Property};
 use super::fairness::{assert_overtaken, assert_served};

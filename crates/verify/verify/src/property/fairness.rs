@@ -1,4 +1,4 @@
-//! How often a waiter is overtaken, where a lock says how often that can be.
+//! Checks how often a waiter is overtaken, where a lock says how often that can be.
 
 use super::definition::{Lock, Property};
 use super::table::{

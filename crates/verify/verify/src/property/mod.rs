@@ -1,4 +1,4 @@
-//! What every lock promises, each promise as a model that loom explores.
+//! Checks what every lock promises; each promise is a model that loom explores.
 //!
 //! The models take a lock as a value ([`Subject`]): one that joins the
 //! catalogue, or comes at run time, is held to them without a line here.

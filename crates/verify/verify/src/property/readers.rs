@@ -1,4 +1,4 @@
-//! What a lock promises that readers share.
+//! Checks what a lock promises that readers share.
 
 use super::definition::{Lock, Property};
 use super::table::{Table, join, run, spawn};

@@ -1,4 +1,4 @@
-//! What only some locks promise: contexts that end, timeouts, sleep,
+//! Checks what only some locks promise: contexts that end, timeouts, sleep,
 //! hypervisors.
 
 use super::definition::{Lock, Property};

@@ -1,5 +1,5 @@
-//! What the models are made of: a lock, a context for each thread, the data
-//! that the lock protects, and the threads themselves.
+//! Has what the models are made of: a lock, a context for each thread, the data that
+//! the lock protects, and the threads themselves.
 
 use super::definition::Lock;
 use crate::coverage;

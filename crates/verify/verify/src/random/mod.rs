@@ -1,4 +1,4 @@
-//! More threads than can be explored to the end: schedules drawn at random,
+//! Runs more threads than can be explored to the end, in schedules drawn at random,
 //! by [shuttle](https://crates.io/crates/shuttle), each from a fixed seed.
 //!
 //! Sequentially consistent: what weak memory allows is loom's to find. What
