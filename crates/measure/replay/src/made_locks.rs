@@ -19,9 +19,6 @@ use pairs::{FEWEST, PER_OTHER, Pair, may_be_locks};
 /// A section of the mutex in a thread.
 #[derive(Clone, Copy, Debug)]
 struct Section {
-    /// The places of its first and last records in the thread.
-    from: usize,
-    to: usize,
     /// The times at which the mutex was asked for, given up, and free.
     asked: u64,
     given_up: u64,
@@ -38,137 +35,143 @@ enum Deed {
     GivesBack,
 }
 
-/// The records of one thread.
-type Records<'a> = Vec<(u64, Event<'a>)>;
+/// What each section of each thread does, if it does anything.
+type Deeds = Vec<Vec<Option<Deed>>>;
 
 /// Returns the recording with the locks that are made of mutexes and conditions as locks,
-/// if there are any.
+/// if there are any. Records are read again and again, and never all in memory: there are
+/// millions of them.
 pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
-    // All records are kept in memory from here on, so most recordings end before.
-    let pairs = may_be_locks(trace);
-    if pairs.is_empty() {
-        return None;
-    }
-    let mut records: Vec<Records<'_>> = trace
-        .threads
-        .iter()
-        .map(|thread| {
-            let events = trace.events(thread);
-            events
-                .filter(|(_, event)| !matches!(event, Event::Begin { .. }))
-                .collect()
-        })
-        .collect();
-    let mut any = false;
-    for pair in pairs {
-        let of_image = |thread: usize| trace.threads[thread].image == pair.image;
-        let sections: Vec<Vec<Section>> = records
-            .iter()
-            .enumerate()
-            .map(|(thread, records)| match of_image(thread) {
-                true => sections(records, pair),
-                false => Vec::new(),
-            })
-            .collect();
-        if let Some(deeds) = deeds(&sections) {
-            any = true;
-            for ((records, sections), deeds) in records.iter_mut().zip(&sections).zip(&deeds) {
-                *records = rewritten(records, sections, deeds, pair);
-            }
+    let mut made: Option<Trace> = None;
+    for pair in may_be_locks(trace) {
+        let before = made.as_ref().unwrap_or(trace);
+        if let Some(deeds) = deeds(before, pair) {
+            made = Some(rewritten(before, pair, &deeds));
         }
     }
-    any.then(|| trace.with_records(&records))
+    made
 }
 
-/// Returns the sections of the mutex in a thread.
-fn sections(records: &Records<'_>, pair: Pair) -> Vec<Section> {
-    let (mut all, mut open) = (Vec::new(), None::<Section>);
-    let mut given_up = false;
-    for (place, (tick, event)) in records.iter().enumerate() {
-        match *event {
-            Event::Request {
-                lock,
+/// Says where a record lies.
+enum Place {
+    /// In no section.
+    Outside,
+    /// At the begin of one.
+    Begins,
+    Within,
+    /// At the end of this one.
+    Ends(Section),
+}
+
+/// Follows the sections of the mutex in a thread, record by record.
+struct Sections {
+    pair: Pair,
+    open: Option<Section>,
+    given_up: bool,
+}
+
+impl Sections {
+    fn of(pair: Pair) -> Self {
+        Self {
+            pair,
+            open: None,
+            given_up: false,
+        }
+    }
+
+    fn next(&mut self, tick: u64, event: &Event<'_>) -> Place {
+        if let Event::Request {
+            lock,
+            stack,
+            access,
+        } = *event
+            && lock == self.pair.mutex
+        {
+            self.given_up = false;
+            self.open = (access.attempt == Attempt::Waits).then_some(Section {
+                asked: tick,
+                given_up: tick,
+                freed: tick,
                 stack,
-                access,
-            } if lock == pair.mutex => {
-                open = (access.attempt == Attempt::Waits).then_some(Section {
-                    from: place,
-                    to: place,
-                    asked: *tick,
-                    given_up: *tick,
-                    freed: *tick,
-                    stack,
-                    waited: false,
-                    signalled: false,
-                });
-                given_up = false;
+                waited: false,
+                signalled: false,
+            });
+            return match self.open {
+                Some(_) => Place::Begins,
+                None => Place::Outside,
+            };
+        }
+        let Some(open) = &mut self.open else {
+            return Place::Outside;
+        };
+        match *event {
+            Event::Wait { condition, .. } if condition == self.pair.condition => {
+                open.waited = true;
             }
-            Event::Wait { condition, .. } if condition == pair.condition => {
-                if let Some(open) = &mut open {
-                    open.waited = true;
-                }
+            Event::Signal { condition, .. } if condition == self.pair.condition => {
+                open.signalled = true;
             }
-            Event::Signal { condition, .. } if condition == pair.condition => {
-                if let Some(open) = &mut open {
-                    open.signalled = true;
-                }
+            Event::Release { lock } if lock == self.pair.mutex => {
+                open.given_up = tick;
+                self.given_up = true;
             }
-            Event::Release { lock } if lock == pair.mutex => {
-                if let Some(open) = &mut open {
-                    open.given_up = *tick;
-                    given_up = true;
-                }
-            }
-            Event::Released if given_up => {
-                given_up = false;
-                all.extend(open.take().map(|section| Section {
-                    to: place,
-                    freed: *tick,
-                    ..section
-                }));
+            Event::Released if self.given_up => {
+                let section = Section {
+                    freed: tick,
+                    ..*open
+                };
+                (self.open, self.given_up) = (None, false);
+                return Place::Ends(section);
             }
             _ => {}
         }
+        Place::Within
     }
-    all
 }
 
 /// Returns what each section of each thread does to the lock; none if the pair is no
 /// lock.
-fn deeds(sections: &[Vec<Section>]) -> Option<Vec<Vec<Option<Deed>>>> {
+fn deeds(trace: &Trace, pair: Pair) -> Option<Deeds> {
     let (mut others, mut holds, mut waits, mut threads) = (0, Vec::new(), 0, 0);
-    let all = sections
-        .iter()
-        .map(|sections| {
+    let mut all = Vec::new();
+    for thread in &trace.threads {
+        let mut deeds = Vec::new();
+        let (mut since, mut took) = (None, false);
+        let mut sections = Sections::of(pair);
+        for (tick, event) in trace.events(thread) {
+            if thread.image != pair.image {
+                break;
+            }
+            let Place::Ends(section) = sections.next(tick, &event) else {
+                continue;
+            };
             // Who gives back first has taken it before the recording began.
-            let mut since = sections.first().filter(|s| s.signalled).map(|_| 0);
-            let mut took = false;
-            let deeds: Vec<_> = sections
-                .iter()
-                .map(|section| match (section.waited, section.signalled, since) {
-                    (waited, false, None) => {
-                        since = Some(section.given_up);
-                        waits += usize::from(waited);
-                        took = true;
-                        Some(Deed::Takes)
-                    }
-                    (false, true, Some(from)) => {
-                        holds.push((from, section.asked));
-                        since = None;
-                        Some(Deed::GivesBack)
-                    }
-                    // Whoever holds it looks at something else under the mutex.
-                    (false, false, Some(_)) => None,
-                    _ => {
-                        others += 1;
-                        None
-                    }
-                })
-                .collect();
-            threads += usize::from(took);
-            deeds
-        })
-        .collect();
+            if deeds.is_empty() && section.signalled {
+                since = Some(0);
+            }
+            deeds.push(match (section.waited, section.signalled, since) {
+                (waited, false, None) => {
+                    since = Some(section.given_up);
+                    waits += usize::from(waited);
+                    took = true;
+                    Some(Deed::Takes)
+                }
+                (false, true, Some(from)) => {
+                    holds.push((from, section.asked));
+                    since = None;
+                    Some(Deed::GivesBack)
+                }
+                // Whoever holds it looks at something else under the mutex.
+                (false, false, Some(_)) => None,
+                _ => {
+                    others += 1;
+                    None
+                }
+            });
+        }
+        threads += usize::from(took);
+        all.push(deeds);
+    }
     holds.sort_unstable();
     let mut last = 0;
     for (from, to) in &holds {
@@ -180,57 +183,74 @@ fn deeds(sections: &[Vec<Section>]) -> Option<Vec<Vec<Option<Deed>>>> {
     is_lock.then_some(all)
 }
 
-/// Returns the records of a thread with these sections as acquisitions and releases.
-fn rewritten<'a>(
-    records: &Records<'a>,
-    sections: &[Section],
-    deeds: &[Option<Deed>],
-    pair: Pair,
-) -> Records<'a> {
-    let lock = pair.condition;
-    let mut all: Records<'a> = Vec::with_capacity(records.len());
-    let mut next = 0;
-    let deeds = sections.iter().zip(deeds);
-    let deeds = deeds.filter_map(|(section, deed)| Some((section, (*deed)?)));
-    for (number, (section, deed)) in deeds.enumerate() {
-        all.extend_from_slice(&records[next..section.from]);
-        if number == 0 {
-            let kind = LockKind::MADE;
-            all.push((section.asked, Event::Kind { lock, kind }));
-        }
-        // What explains other records is kept, and was known before.
-        let within = records[section.from..=section.to].iter();
-        let explains = within.filter(|(_, event)| {
-            matches!(
-                event,
-                Event::Stack { .. } | Event::Module { .. } | Event::Image { .. }
-            )
-        });
-        all.extend(explains.map(|(_, event)| (section.asked, *event)));
-        match deed {
-            Deed::Takes => {
-                let access = Access {
-                    shared: false,
-                    attempt: Attempt::Waits,
-                };
-                let stack = section.stack;
-                let request = Event::Request {
-                    lock,
-                    stack,
-                    access,
-                };
-                all.push((section.asked, request));
-                all.push((section.given_up, Event::Acquired));
+/// Takes the records of a thread.
+type Write<'a> = &'a mut dyn FnMut(u64, Event<'_>);
+
+/// Returns the recording with these sections as acquisitions and releases.
+fn rewritten(trace: &Trace, pair: Pair, deeds: &Deeds) -> Trace {
+    trace.with_records(|thread, write| {
+        let events = trace.events(&trace.threads[thread]);
+        let records = events.filter(|(_, event)| !matches!(event, Event::Begin { .. }));
+        let mut deeds = deeds[thread].iter().copied();
+        let mut sections = Sections::of(pair);
+        // The records of a section, until it is known what becomes of them.
+        let mut held = Vec::new();
+        let mut named = false;
+        for (tick, event) in records {
+            let place = sections.next(tick, &event);
+            if !matches!(place, Place::Within | Place::Ends(_)) {
+                held.drain(..).for_each(|(tick, event)| write(tick, event));
             }
-            Deed::GivesBack => {
-                all.push((section.asked, Event::Release { lock }));
-                all.push((section.freed, Event::Released));
+            held.push((tick, event));
+            let done = match place {
+                Place::Ends(section) => deeds.next().flatten().map(|deed| (section, deed)),
+                Place::Outside => None,
+                Place::Begins | Place::Within => continue,
+            };
+            if let Some((section, deed)) = done {
+                if !std::mem::replace(&mut named, true) {
+                    let (lock, kind) = (pair.condition, LockKind::MADE);
+                    write(section.asked, Event::Kind { lock, kind });
+                }
+                instead(&held, section, deed, pair.condition, write);
+                held.clear();
             }
+            held.drain(..).for_each(|(tick, event)| write(tick, event));
         }
-        next = section.to + 1;
+        held.drain(..).for_each(|(tick, event)| write(tick, event));
+    })
+}
+
+/// Writes what stands for the records of a section.
+fn instead(held: &[(u64, Event<'_>)], section: Section, deed: Deed, lock: u64, write: Write<'_>) {
+    // What explains other records is kept, and was known before.
+    let explains = held.iter().filter(|(_, event)| {
+        matches!(
+            event,
+            Event::Stack { .. } | Event::Module { .. } | Event::Image { .. }
+        )
+    });
+    explains.for_each(|(_, event)| write(section.asked, *event));
+    match deed {
+        Deed::Takes => {
+            let access = Access {
+                shared: false,
+                attempt: Attempt::Waits,
+            };
+            let stack = section.stack;
+            let request = Event::Request {
+                lock,
+                stack,
+                access,
+            };
+            write(section.asked, request);
+            write(section.given_up, Event::Acquired);
+        }
+        Deed::GivesBack => {
+            write(section.asked, Event::Release { lock });
+            write(section.freed, Event::Released);
+        }
     }
-    all.extend_from_slice(&records[next..]);
-    all
 }
 
 #[cfg(test)]
@@ -238,6 +258,8 @@ mod tests {
     use super::*;
     use crate::survey::Survey;
     use locklab_trace::{Header, file};
+
+    type Records<'a> = Vec<(u64, Event<'a>)>;
 
     const MUTEX: u64 = 0x100;
     const CONDITION: u64 = 0x200;
@@ -287,8 +309,7 @@ mod tests {
         Trace::read(file(&header, threads, 1_000_000).unwrap()).unwrap()
     }
 
-    /// Returns the recording of two threads in turn: one holds it for 1000, while the
-    /// other waits.
+    /// Two threads in turn: one holds it for 1000, while the other waits.
     fn in_turn() -> Trace {
         let of = |offset: u64| -> Records<'static> {
             (0..40)

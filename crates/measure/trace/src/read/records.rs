@@ -6,40 +6,26 @@ use super::{Thread, Trace};
 use crate::encode::Encoder;
 use crate::event::Event;
 use crate::header::BLOCK;
+use std::ops::Range;
 
 impl Trace {
-    /// Returns the recording with these records of each thread, in the order of
-    /// [`Trace::threads`] and each in order of time.
+    /// Returns the recording with other records of each thread. `records` is called with the
+    /// place of a thread in [`Trace::threads`] and with what takes its records, in order of
+    /// time, so that they need not be in memory all at once.
     ///
     /// # Panics
-    /// If there are records of more threads, or a record is longer than a block.
+    /// If a record is longer than a block.
     #[must_use]
-    pub fn with_records(&self, records: &[Vec<(u64, Event<'_>)>]) -> Self {
-        assert!(records.len() <= self.threads.len());
+    pub fn with_records(
+        &self,
+        mut records: impl FnMut(usize, &mut dyn FnMut(u64, Event<'_>)),
+    ) -> Self {
         let mut bytes = Vec::new();
-        let threads = records.iter().zip(&self.threads).map(|(records, thread)| {
-            let begin = Event::Begin {
-                thread: thread.number,
-                image: thread.image,
-            };
-            let (mut encoder, mut pieces) = (Encoder::default(), Vec::new());
-            let mut block: Option<(u64, Vec<u8>, usize)> = None;
-            for (tick, event) in records {
-                if let Some((_, room, at)) = &mut block
-                    && let Some(used) = encoder.write(*tick, event, &mut room[*at..])
-                {
-                    *at += used;
-                    continue;
-                }
-                pieces.extend(block.take().map(|full| put(&mut bytes, full)));
-                let mut room = vec![0; BLOCK];
-                let mut at = encoder.write(*tick, &begin, &mut room);
-                at = at.and_then(|at| Some(at + encoder.write(*tick, event, &mut room[at..])?));
-                block = Some((*tick, room, at.expect("a block has room for a record")));
-            }
-            pieces.extend(block.map(|last| put(&mut bytes, last)));
+        let threads = self.threads.iter().enumerate().map(|(place, thread)| {
+            let mut blocks = Blocks::of(thread, &mut bytes);
+            records(place, &mut |tick, event| blocks.write(tick, &event));
             Thread {
-                pieces,
+                pieces: blocks.end(),
                 ..thread.clone()
             }
         });
@@ -52,14 +38,60 @@ impl Trace {
     }
 }
 
-/// Appends the used part of a block. Returns its time and where it is.
-fn put(
-    bytes: &mut Vec<u8>,
-    (tick, block, used): (u64, Vec<u8>, usize),
-) -> (u64, std::ops::Range<usize>) {
-    let from = bytes.len();
-    bytes.extend_from_slice(&block[..used]);
-    (tick, from..bytes.len())
+/// The blocks of a thread, as they are written one behind the other.
+struct Blocks<'a> {
+    bytes: &'a mut Vec<u8>,
+    begin: Event<'static>,
+    encoder: Encoder,
+    pieces: Vec<(u64, Range<usize>)>,
+    at: usize,
+}
+
+impl<'a> Blocks<'a> {
+    fn of(thread: &Thread, bytes: &'a mut Vec<u8>) -> Self {
+        Self {
+            at: bytes.len(),
+            bytes,
+            begin: Event::Begin {
+                thread: thread.number,
+                image: thread.image,
+            },
+            encoder: Encoder::default(),
+            pieces: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, tick: u64, event: &Event<'_>) {
+        if !self.add(tick, event) {
+            self.close();
+            self.pieces.push((tick, self.at..self.at));
+            self.bytes.resize(self.at + BLOCK, 0);
+            let begin = self.begin;
+            let there = self.add(tick, &begin) && self.add(tick, event);
+            assert!(there, "a block has room for a record");
+        }
+    }
+
+    /// Writes a record if the block has room for it.
+    fn add(&mut self, tick: u64, event: &Event<'_>) -> bool {
+        let room = &mut self.bytes[self.at..];
+        let used = self.encoder.write(tick, event, room);
+        self.at += used.unwrap_or(0);
+        used.is_some()
+    }
+
+    /// Ends the last block where its records end.
+    fn close(&mut self) {
+        self.bytes.truncate(self.at);
+        if let Some((_, range)) = self.pieces.last_mut() {
+            range.end = self.at;
+        }
+    }
+
+    fn end(mut self) -> Vec<(u64, Range<usize>)> {
+        self.close();
+        self.pieces
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +111,11 @@ mod tests {
         let both = [records(0x100), records(0x200)];
         let trace = Trace::read(file(&header, &both, 400_000).unwrap()).unwrap();
         let turned = [both[1].clone(), both[0].clone()];
-        let turned = trace.with_records(&turned);
+        let turned = trace.with_records(|place, write| {
+            for (tick, event) in &turned[place] {
+                write(*tick, *event);
+            }
+        });
         for (thread, wanted) in turned.threads.iter().zip([&both[1], &both[0]]) {
             let events = turned.events(thread);
             let read: Vec<_> = events
