@@ -35,7 +35,7 @@ enum Deed {
     GivesBack,
 }
 
-/// What each section of each thread does, if it does anything.
+/// Holds what each section of each thread does, if it does anything.
 type Deeds = Vec<Vec<Option<Deed>>>;
 
 /// Returns the recording with the locks that are made of mutexes and conditions as locks,
@@ -54,12 +54,13 @@ pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
 
 /// Says where a record lies.
 enum Place {
-    /// In no section.
+    /// It lies in no section.
     Outside,
-    /// At the begin of one.
+    /// It begins one.
     Begins,
+    /// It lies within one.
     Within,
-    /// At the end of this one.
+    /// It ends this one.
     Ends(Section),
 }
 

@@ -1,11 +1,14 @@
 //! Holds advice on programs against measurements: `cargo run --release -p
 //! locklab-validation --bin truth -- [--keep FILE] [--again] [--pairs N] [--real-time]
-//! [PROGRAM...]` prints the table of results/programs.md.
+//! [--shared] [--locklab FILE] [PROGRAM...]` prints the table of results/programs.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
 //! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each
-//! lock's rate to that, and `locklab compare` measures it. A program takes two to six
-//! minutes. What is done of its row is kept in FILE, lock by lock, so that an interrupted
+//! lock's rate to that, and `locklab compare` measures it. A program whose locks are not
+//! glibc's is recorded by the kernel's events; it is measured with half the threads, with twice
+//! the work in a section, and with both, which waits less for the same work. Then three
+//! promises are checked ([`checks`]): the command ends with 1 if one was broken. A program
+//! takes two to six minutes. What is done of its row is kept in FILE, lock by lock, so that an interrupted
 //! command goes on where it was; without PROGRAM all are made that FILE has not whole, and
 //! `--keep FILE none` only prints.
 //!
@@ -23,30 +26,36 @@
 //! with real-time priority, for a machine that is not quite idle: a lock in order of
 //! arrival stops whenever the next in its queue has lost its CPU.
 //!
-//! It needs gcc, libsqlite3-dev, python3, and the packages rocksdb-tools,
-//! memcached, libmemcached-tools and stress-ng; the command, the interposer and the
-//! recorder in the release folder; and an idle machine.
+//! With `--shared` each part is done once, whatever other programs do meanwhile, on a machine
+//! that is never idle: what they had is in the row. Nothing is replayed then, nor is a machine
+//! file fitted, because both would be of a busy machine.
+//!
+//! It needs gcc, go, javac, libsqlite3-dev, python3 with venv, and the packages rocksdb-tools,
+//! memcached, libmemcached-tools, stress-ng, mariadb-server, sysbench, nodejs, redis, pigz,
+//! pbzip2, zstd and x265; the command in the release folder; and an idle machine. A program
+//! that is not there costs its row only.
 
+mod checks;
+mod others;
 mod place;
+mod predicted;
 mod programs;
+mod sections;
 mod table;
 
-use place::{Place, Span};
-use programs::{Program, prepare, programs};
-use serde_json::{Map, Value, json};
+use place::Place;
+use programs::{Change, Program, prepare, programs};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Says why there is no gate where no lock can gain.
-const NOTHING: &str = "nothing to gain";
-/// Says how far a replay of the recorded lock may be from the program's own rate.
-const GATE: f64 = 0.15;
+use std::process::{Command, ExitCode, Stdio};
 
 struct Truth {
     locklab: PathBuf,
     folder: PathBuf,
     pairs: String,
     real_time: bool,
+    /// Says whether the machine is never idle, and nothing is done again because of that.
+    shared: bool,
 }
 
 /// Holds what is kept of a row beside its figures.
@@ -56,9 +65,17 @@ struct Kept {
     here: PathBuf,
 }
 
-fn main() -> Result<(), String> {
+impl Kept {
+    fn both(&self) -> (&Path, Option<&Path>) {
+        (&self.trace, Some(&self.here))
+    }
+}
+
+fn main() -> Result<ExitCode, String> {
     let (mut pairs, mut keep, mut names) = ("6".to_owned(), None, Vec::new());
-    let (mut real_time, mut again) = (false, false);
+    let (mut real_time, mut again, mut shared) = (false, false, false);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut locklab = root.join("target/release/locklab");
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -66,14 +83,21 @@ fn main() -> Result<(), String> {
             "--keep" => keep = words.next().map(PathBuf::from),
             "--real-time" => real_time = true,
             "--again" => again = true,
+            "--shared" => shared = true,
+            "--locklab" => locklab = words.next().unwrap_or_default().into(),
+            "--sections" => {
+                let arguments: Vec<String> = words.collect();
+                return sections::sections(&arguments).map(|()| ExitCode::SUCCESS);
+            }
             _ => names.push(word),
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let locklab = root.join("target/release/locklab");
-    let locklab = locklab.canonicalize().map_err(
-        |_| "there is no target/release/locklab; cargo xtask install builds it and its libraries",
-    )?;
+    let locklab = locklab.canonicalize().map_err(|e| {
+        format!(
+            "{}: {e}; cargo xtask install builds it, and --locklab names another",
+            locklab.display()
+        )
+    })?;
     // The folder stays beside what is kept, so that data is made once.
     let drawn = tempfile::tempdir().map_err(|e| e.to_string())?;
     let folder = match &keep {
@@ -92,6 +116,7 @@ fn main() -> Result<(), String> {
         folder,
         pairs,
         real_time,
+        shared,
     };
     let keep_rows = |kept: &Value| match &keep {
         Some(file) => std::fs::write(file, format!("{kept:#}\n"))
@@ -130,20 +155,15 @@ fn main() -> Result<(), String> {
         }
     }
     print!("{}", table::table(&kept));
-    Ok(())
+    let checks = checks::Checks::of(&kept);
+    println!("\n{checks}");
+    Ok(ExitCode::from(u8::from(!checks.hold())))
 }
 
-/// Returns how far apart the CPUs of a machine are, in nanoseconds, whose name says so:
-/// `here at 24 ns`.
-fn one_way(machine: &str) -> Option<f64> {
-    let (_, at) = machine.rsplit_once(" at ")?;
-    at.strip_suffix(" ns")?.parse().ok()
-}
-
-/// Returns whether every lock of a row was tried.
+/// Returns whether every change of a row was tried.
 fn whole(row: &Value, program: &Program) -> bool {
     let tried = row["locks"].as_array().map_or(0, Vec::len);
-    tried >= program.locks().len()
+    tried >= program.changes().len()
 }
 
 impl Truth {
@@ -155,10 +175,10 @@ impl Truth {
             return Ok(true);
         };
         let tried = row["locks"].as_array().map_or(0, Vec::len);
-        let Some(lock) = program.locks().get(tried).copied() else {
+        let Some(lock) = program.changes().get(tried).copied() else {
             return Ok(false);
         };
-        let (measured, span) = place.repeat(&mut || self.measured(program, lock));
+        let (measured, span) = place.repeat(self.attempts(), &mut || self.measured(program, lock));
         let measured = measured.unwrap_or_else(|why| {
             eprintln!("{}, {lock}: {why}", program.name);
             json!({ "why": why })
@@ -178,96 +198,12 @@ impl Truth {
         Ok(!whole(row, program))
     }
 
-    /// Records a program: its gates, and what is predicted of the locks.
-    fn predicted(&self, program: &Program) -> Result<Value, String> {
-        let kept = self.kept(program);
-        let command = self.command(program);
-        let words: Vec<&str> = command.split(' ').collect();
-        let record = ["record", "--json", "-o", text(&kept.trace), "--"];
-        let record = [&record, &words[..]].concat();
-        let mut place = Place::here();
-        // Recorded once more if the CPUs moved meanwhile: where they are now counts.
-        let mut span = Span::default();
-        for _ in 0..place::ATTEMPTS {
-            place = Place::here();
-            let (recorded, during) = place.during(|| self.json(&record));
-            recorded?;
-            span = during;
-            if span.counts() {
-                break;
-            }
+    /// Returns how often a part is tried that others disturb.
+    fn attempts(&self) -> usize {
+        match self.shared {
+            true => 1,
+            false => place::ATTEMPTS,
         }
-        let mut spans = vec![span];
-        let mut stage = |what: &mut dyn FnMut() -> Result<Value, String>| {
-            let (found, span) = place.repeat(what);
-            spans.push(span);
-            let why = |why| json!({ "gate": { "why": why }, "locks": {} });
-            found.unwrap_or_else(why)
-        };
-        let advised = stage(&mut || {
-            // Of this place, because a row is.
-            self.output(&["machine", "fit", text(&kept.here)])?;
-            self.advised(program, &kept, place.round_trip, &[])
-        });
-        let replayed = stage(&mut || self.ranked(program, &kept.trace));
-        let gate = match &advised["replayed_here"] {
-            Value::Null => &replayed["gate"],
-            here => here,
-        };
-        Ok(json!({
-            "about": program.about,
-            "round_trip": place.round_trip,
-            "spans": spans.iter().map(Span::json).collect::<Vec<_>>(),
-            "simulated_gate": advised["gate"],
-            "replayed_gate": gate,
-            "predicted": { "simulated": advised["locks"], "replayed": replayed["locks"] },
-            "locks": [],
-        }))
-    }
-
-    /// Simulates the locks of a row once more, from what was kept of it, and replays them.
-    fn predict_again(&self, program: &Program, row: &mut Value) -> Result<(), String> {
-        let kept = self.kept(program);
-        if !whole(row, program) || !kept.trace.exists() || !kept.here.exists() {
-            return Err("no row with its recording and machine file is kept".into());
-        }
-        let place = Place::at(row["round_trip"].as_f64().unwrap_or_default());
-        let (advised, span) =
-            place.repeat(&mut || self.advised(program, &kept, place.round_trip, &[]));
-        let (mut ranked, also) = place.repeat(&mut || self.ranked(program, &kept.trace));
-        let mut advised = match span.counts() && also.counts() {
-            true => advised?,
-            false => {
-                eprintln!("{}: the CPUs are elsewhere, or not idle", program.name);
-                self.advised(program, &kept, place.round_trip, &["--no-replay"])?
-            }
-        };
-        let mut gate = advised["gate"].take();
-        let here = advised["replayed_here"].take();
-        match (here["why"].as_str(), &mut ranked) {
-            (None | Some(NOTHING), Ok(ranked)) => {
-                row["replayed_gate"] = here;
-                for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
-                    let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
-                    of_lock["replayed"] = ranked["locks"][&lock].take();
-                }
-            }
-            // What was replayed stays, and with it the replay's part in the gate.
-            _ => {
-                let shut = row["replayed_gate"]["passes"] == false;
-                gate["passes"] = json!(gate["passes"] == true && !shut);
-            }
-        }
-        let passes = gate["passes"] == true;
-        row["simulated_gate"] = gate;
-        for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
-            let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
-            of_lock["simulated"] = match passes {
-                true => advised["locks"][&lock].take(),
-                false => Value::Null,
-            };
-        }
-        Ok(())
     }
 
     fn kept(&self, program: &Program) -> Kept {
@@ -285,92 +221,23 @@ impl Truth {
         }
     }
 
-    /// Returns the gates of `locklab advise`, and what it says of the locks.
-    /// Where the CPUs were moved while it was recorded, advice is for each place; that counts
-    /// which is nearest to where the row is measured.
-    fn advised(
-        &self,
-        program: &Program,
-        kept: &Kept,
-        round_trip: f64,
-        more: &[&str],
-    ) -> Result<Value, String> {
-        let locks = program.locks().join(",");
-        let options = ["--json", "--here", text(&kept.here), "--locks", &locks];
-        let advice = self.json(&[&["advise", text(&kept.trace)], &options[..], more].concat())?;
-        if advice["gate"].is_null() {
-            // Nothing to gain: no lock changes anything.
-            let all = program.locks().iter();
-            let same: Map<String, Value> = all
-                .map(|lock| ((*lock).to_owned(), json!({ "ratio": 1.0, "class": "flat" })))
-                .collect();
-            let gate = json!({ "why": NOTHING, "passes": true });
-            return Ok(json!({ "gate": gate, "replayed_here": gate, "locks": same }));
-        }
-        let mut said = json!({});
-        let off = |point: &&Value| match one_way(point["machine"].as_str().unwrap_or_default()) {
-            Some(ns) => (2.0 * ns / round_trip).ln().abs(),
-            None => 0.0,
-        };
-        let points = advice["points"].as_array().into_iter().flatten();
-        let nearest = points.min_by(|one, other| off(one).total_cmp(&off(other)));
-        let locks = nearest.and_then(|point| point["locks"].as_array());
-        for lock in locks.into_iter().flatten() {
-            let verdict = &lock["verdict"];
-            said[lock["name"].as_str().unwrap_or_default()] = json!({
-                "ratio": verdict["ratio"],
-                "low": verdict["ratio_low"],
-                "high": verdict["ratio_high"],
-                "class": verdict["class"],
-            });
-        }
-        let gate = &advice["gate"];
-        Ok(json!({ "gate": gate, "replayed_here": gate["replayed_here"], "locks": said }))
-    }
-
-    /// Returns the replayed rate of glibc's mutex as a part of the program's own, and the
-    /// replayed ratios of the locks that wait in the replay as in the program.
-    fn ranked(&self, program: &Program, trace: &Path) -> Result<Value, String> {
-        let alike = |lock: &&str| lock.ends_with(":spin") || lock.starts_with("futex");
-        let locks: Vec<&str> = program.locks().iter().copied().filter(alike).collect();
-        let names = locks.iter().map(|lock| lock.trim_end_matches(":spin"));
-        let today = program.today();
-        let mut words = vec!["rank", today];
-        words.extend(names);
-        words.extend(["--trace", text(trace), "--against", today]);
-        words.extend(["--time", "8", "--json", "--store", ":memory:"]);
-        let ranked = self.json(&words)?;
-        let rates = ranked["points"][0]["metrics"][0]["locks"].as_array();
-        let rate = |lock: &str| {
-            let found = rates?.iter().find(|of| of["lock"] == lock)?;
-            found["value"].as_f64()
-        };
-        let own = rate(today).ok_or("no rate was replayed of glibc's lock")?;
-        let recorded = ranked["environment"]["Recorded"].as_str();
-        let recorded: f64 = recorded
-            .and_then(|rate| rate.split(' ').next())
-            .and_then(|rate| rate.parse().ok())
-            .ok_or("the recording says no rate")?;
-        let mut said = json!({});
-        for lock in locks {
-            if let Some(rate) = rate(lock.trim_end_matches(":spin")) {
-                said[lock] = json!({ "ratio": rate / own });
-            }
-        }
-        let ratio = own / recorded;
-        let passes = (1.0 - GATE..=1.0 + GATE).contains(&ratio);
-        Ok(json!({ "gate": { "ratio": ratio, "passes": passes }, "locks": said }))
-    }
-
-    /// Returns the program's rate under a lock by that under glibc's.
-    fn measured(&self, program: &Program, lock: &str) -> Result<Value, String> {
-        let (name, wait) = match lock.strip_suffix(":spin") {
-            Some(name) => (name, "spin"),
-            None => (lock, "spin-then-park"),
-        };
+    /// Returns the program's rate after a change by that before it.
+    fn measured(&self, program: &Program, change: &str) -> Result<Value, String> {
         let locklab = text(&self.locklab);
         let command = &self.command(program);
-        let experiment = format!("{locklab} run --lock {name} --wait {wait} -- {command}");
+        let experiment = match &program.change {
+            Change::Locks(_) => {
+                let (name, wait) = match change.strip_suffix(":spin") {
+                    Some(name) => (name, "spin"),
+                    None => (change, "spin-then-park"),
+                };
+                format!("{locklab} run --lock {name} --wait {wait} -- {command}")
+            }
+            Change::Itself(changes) => {
+                let changed = changes.iter().find(|(name, _)| *name == change);
+                changed.ok_or("there is no such change")?.1.clone()
+            }
+        };
         let sides = ["--baseline", command, "--experiment", &experiment];
         let options = ["--pairs", &self.pairs, "--metric", program.metric];
         let kept_nowhere = ["--json", "--store", ":memory:"];

@@ -83,9 +83,9 @@ impl Place {
     }
 
     /// Does a part until it is of this place, or often enough: then the last counts.
-    pub(crate) fn repeat<T>(&self, what: &mut dyn FnMut() -> T) -> (T, Span) {
+    pub(crate) fn repeat<T>(&self, attempts: usize, what: &mut dyn FnMut() -> T) -> (T, Span) {
         let mut last = None;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..attempts {
             let since = Instant::now();
             while !self.is(trip(self.cpus)) && since.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(300));

@@ -1,6 +1,8 @@
-//! The programs of the table, each with a command that prints its rate. They must
-//! take glibc's locks, and end by themselves within two seconds or so.
+//! The programs of the table, each with a command that prints its rate. They must end by
+//! themselves within a few seconds. Thirteen stand here; [`crate::others`] has those that
+//! others wrote, and those in other languages.
 
+use crate::others::{others, prepare_others};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,10 +15,21 @@ pub(crate) struct Program {
     /// Says whether it has no more threads than two CPUs, so that real-time priority keeps
     /// others from its CPUs and changes nothing else.
     pub(crate) fits: bool,
+    /// The change that shows what its locks cost.
+    pub(crate) change: Change,
+}
+
+/// Names what is changed of a program.
+pub(crate) enum Change {
+    /// The locks that it takes of glibc, for each of these.
+    Locks(&'static [&'static str]),
+    /// The program itself, in these words and by this command: its locks are not glibc's, so
+    /// that the kernel's events are recorded and no lock can be replaced.
+    Itself(Vec<(&'static str, String)>),
 }
 
 /// The locks that are compared with glibc's, as `advise` names them.
-const LOCKS: [&str; 8] = [
+pub(crate) const LOCKS: [&str; 8] = [
     "futex-adaptive",
     "ticket:spin",
     "mcs:spin",
@@ -37,14 +50,23 @@ const LOCKS_WITH_READERS: [&str; 6] = [
 ];
 
 impl Program {
-    pub(crate) fn locks(&self) -> &'static [&'static str] {
-        match self.name {
-            "readers" => &LOCKS_WITH_READERS,
-            _ => &LOCKS,
+    /// Returns the changes, in the order in which they are measured.
+    pub(crate) fn changes(&self) -> Vec<&'static str> {
+        match &self.change {
+            Change::Locks(locks) => locks.to_vec(),
+            Change::Itself(changes) => changes.iter().map(|(name, _)| *name).collect(),
         }
     }
 
-    /// Returns the lock of the catalogue that is glibc's.
+    /// Returns the locks that are tried; none where the program itself is changed.
+    pub(crate) fn locks(&self) -> &'static [&'static str] {
+        match &self.change {
+            Change::Locks(locks) => locks,
+            Change::Itself(_) => &[],
+        }
+    }
+
+    /// The lock of the catalogue that is glibc's.
     pub(crate) fn today(&self) -> &'static str {
         match self.name {
             "readers" => "pthread-rwlock",
@@ -54,9 +76,9 @@ impl Program {
 }
 
 /// The rate as the programs here print it.
-const RATE: &str = "rate[/s]:higher=rate ([0-9]+)";
+pub(crate) const RATE: &str = "rate[/s]:higher=rate ([0-9]+)";
 
-/// Returns all programs, whose files are in `folder` once [`prepare`] has made them.
+/// All programs, whose files are in `folder` once [`prepare`] has made them.
 pub(crate) fn programs(folder: &Path) -> Vec<Program> {
     let own = |name, about, file: &str, arguments: &str| Program {
         name,
@@ -64,6 +86,10 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
         command: format!("{} {arguments}", folder.join(file).display()),
         metric: RATE,
         fits: !arguments.starts_with('4'),
+        change: Change::Locks(match file {
+            "readers" => &LOCKS_WITH_READERS,
+            _ => &LOCKS,
+        }),
     };
     let source = |name, about, with: &str, file: &str, arguments: &str| Program {
         name,
@@ -71,6 +97,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
         command: format!("{with} {} {arguments}", sources().join(file).display()),
         metric: RATE,
         fits: false,
+        change: Change::Locks(&LOCKS),
     };
     let db_bench = |name, about, what: &str| Program {
         name,
@@ -81,9 +108,10 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
         ),
         metric: "rate[/s]:higher=([0-9]+) ops/sec ",
         fits: false,
+        change: Change::Locks(&LOCKS),
     };
     const READS: &str = "--use_existing_db --benchmarks=readwhilewriting";
-    vec![
+    let mut all = vec![
         own(
             "hot-short",
             "2 threads, one lock, short sections",
@@ -135,6 +163,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
             command: "stress-ng --mutex 1 --mutex-procs 2 --timeout 1 --metrics-brief".into(),
             metric: "rate[/s]:higher=mutex +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +([0-9.]+)",
             fits: false,
+            change: Change::Locks(&LOCKS),
         },
         db_bench(
             "db_bench-2",
@@ -160,12 +189,15 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
             ),
             metric: "rate[/s]:higher=([0-9]+) ops/sec ",
             fits: false,
+            change: Change::Locks(&LOCKS),
         },
-    ]
+    ];
+    all.extend(others(folder));
+    all
 }
 
-/// Returns the folder of the sources.
-fn sources() -> PathBuf {
+/// The folder of the sources.
+pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/truth")
 }
 
@@ -196,10 +228,11 @@ pub(crate) fn prepare(folder: &Path) {
         fills.args([&db, "--num=200000", "--benchmarks=fillrandom"]);
         succeeds(&mut fills);
     }
+    prepare_others(folder);
 }
 
 /// Says what failed, and goes on.
-fn succeeds(command: &mut Command) {
+pub(crate) fn succeeds(command: &mut Command) {
     match command.output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => eprintln!("{}", String::from_utf8_lossy(&output.stderr)),

@@ -3,8 +3,10 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 
+/// Says why there is no gate where no lock can gain.
+pub(crate) const NOTHING: &str = "nothing to gain";
 /// Holds what differs less from 1 than this has no direction.
-const FLAT: f64 = 0.05;
+pub(crate) const FLAT: f64 = 0.05;
 
 /// Holds what was predicted and measured of a lock under a program: ratios to glibc's.
 #[derive(Clone, Copy)]
@@ -20,8 +22,8 @@ struct Score {
     /// Measured so widely that they may be better and worse: there is no truth to be
     /// right about.
     undecided: usize,
-    /// The result where nothing was to gain: an upper bound of every lock, and no
-    /// prediction of one.
+    /// Where nothing was to gain: an upper bound of every lock, and no prediction of
+    /// one.
     bounds: Bounds,
 }
 
@@ -37,10 +39,10 @@ struct Bounds {
 
 /// Returns whether a gate found that no lock can gain.
 fn nothing_to_gain(gate: &Value) -> bool {
-    gate["why"] == "nothing to gain"
+    gate["why"] == NOTHING
 }
 
-/// Returns a ratio as predicted: that of a lock, or the bound of all locks.
+/// A ratio as predicted: that of a lock, or the bound of all locks.
 fn predicted(gate: &Value, of: &Value) -> String {
     match (nothing_to_gain(gate), of.is_null()) {
         (true, false) => "at most 1".to_owned(),
@@ -48,7 +50,7 @@ fn predicted(gate: &Value, of: &Value) -> String {
     }
 }
 
-/// Returns the table of the rows that are kept, and its scores.
+/// The table of the rows that are kept, and its scores.
 pub(crate) fn table(kept: &Value) -> String {
     let mut text = "| program, round trip | gate | lock | simulated | replayed | measured |\n\
                     | --- | --- | --- | --- | --- | --- |\n"
@@ -178,7 +180,7 @@ fn gate(gate: &Value) -> String {
     }
 }
 
-/// Returns a ratio with its interval, if it has one.
+/// A ratio with its interval, if it has one.
 fn ratio(of: &Value) -> String {
     if let Some(why) = of["why"].as_str() {
         return why.to_owned();
@@ -194,7 +196,7 @@ fn ratio(of: &Value) -> String {
     }
 }
 
-/// Returns the round trips between the CPUs while the row was made, and what disturbed it.
+/// The round trips between the CPUs while the row was made, and what disturbed it.
 fn trips(row: &Value) -> String {
     let spans = row["spans"].as_array().map_or(&[][..], Vec::as_slice);
     let trip = |of: &Value| of["round_trip"].as_f64().filter(|ns| *ns > 0.0);
@@ -213,7 +215,7 @@ fn trips(row: &Value) -> String {
 }
 
 impl Pair {
-    /// Returns it with a tie where there is no direction.
+    /// With a tie where there is no direction.
     fn level(&self) -> Self {
         let level = |ratio| match direction(ratio) {
             0 => 1.0,
@@ -230,8 +232,8 @@ impl Pair {
     }
 }
 
-/// Returns better, worse, or neither.
-fn direction(ratio: f64) -> i8 {
+/// Better, worse, or neither.
+pub(crate) fn direction(ratio: f64) -> i8 {
     match ratio {
         ratio if ratio > 1.0 + FLAT => 1,
         ratio if ratio < 1.0 - FLAT => -1,
@@ -239,7 +241,7 @@ fn direction(ratio: f64) -> i8 {
     }
 }
 
-/// Returns Spearman's rank correlation; none if all that was predicted, or measured, is equal.
+/// Spearman's rank correlation; none if all that was predicted, or measured, is equal.
 fn correlation(pairs: &[Pair]) -> Option<f64> {
     let predicted = ranks(pairs.iter().map(|pair| pair.predicted).collect());
     let measured = ranks(pairs.iter().map(|pair| pair.measured).collect());
