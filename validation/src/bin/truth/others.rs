@@ -25,8 +25,9 @@ const FEWER: [&str; 3] = [
     "twice the work in a section",
     "half the threads, twice the work in a section",
 ];
-/// Counts threads, twice the CPUs of the smallest machine, and so many steps in a section.
+/// The number of threads, which is twice the CPUs of a small machine.
 const THREADS: u32 = 4;
+/// The number of steps in a section.
 const STEPS: u32 = 200;
 
 /// Returns all of them, whose files are in `folder` once [`prepare_others`] has made them.
