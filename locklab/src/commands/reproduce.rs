@@ -27,7 +27,7 @@ const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
 /// simulation, a build or a boot fails, [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     let known: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
-    let with_kernels: Vec<&str> = locklab_kernel::published::names().collect();
+    let with_kernels: Vec<&str> = locklab_kernel::reports::names().collect();
     let is_sleeping = |name: &&str| Group::of(name) == Some(Group::Sleeping);
     let names: Vec<&str> = if args.all {
         known.clone()

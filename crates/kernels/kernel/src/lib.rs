@@ -10,7 +10,7 @@
 //! order and one seed. [`counts`] has the counts of a boot, with what a modelled
 //! front end lost, and [`lock_profile`] says which locks were waited for meanwhile,
 //! if asked. [`report`] has the sections that only kernels add to a report, and
-//! [`published`] puts the published figures beside ours.
+//! [`reports`] the experiments that come with Locklab.
 //!
 //! Where there is no KVM, counts are those of the i-cache model, and the same
 //! image and seed give the same counts to the last digit. Nothing here may
@@ -45,10 +45,10 @@ pub mod outcome;
 mod place;
 pub mod plan;
 mod prepare;
-pub mod published;
 mod ready;
 pub mod recipe;
 pub mod report;
+pub mod reports;
 pub mod settings;
 pub mod source;
 pub mod spec;

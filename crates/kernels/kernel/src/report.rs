@@ -5,11 +5,12 @@
 
 use crate::front_end;
 use crate::lock_report;
-use crate::published;
-use crate::spec::{Spec, percent};
+use crate::spec::{Spec, VariantSizes, percent};
 use locklab_document::{Document, Section};
 use locklab_lab::experiment::Experiment;
 use locklab_lab::verdicts::Verdicts;
+use locklab_published::KernelReference;
+use locklab_published::kernels::{self, KernelFigure};
 use serde_json::{Map, Value, json};
 
 /// The caveat about counts.
@@ -28,15 +29,28 @@ const LONGEST_PATCH: usize = 60;
 /// Appends to the report of kernels the sections and the figures that only they have.
 pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
     let spec = Spec::of(experiment);
-    let reference = spec.reference.as_deref().unwrap_or_default();
-    let figures = published::beside(experiment, verdicts, reference).unwrap_or_default();
+    let figures = published(experiment, verdicts);
     report.sections.extend(sections(&spec));
     report.sections.extend(front_end::sections(experiment));
     report.sections.extend(lock_report::sections(experiment));
-    report.sections.extend(published::section(&figures));
+    report.sections.extend(kernels::section(&figures));
     report.data.extend(data(&spec));
     report.data.insert("figures".into(), json!(figures));
     report.data.extend(lock_report::data(experiment));
+}
+
+/// Returns the published figures beside ours; none if the report has no published figures.
+#[must_use]
+pub fn published(experiment: &Experiment, verdicts: &Verdicts) -> Vec<KernelFigure> {
+    let spec = Spec::of(experiment);
+    let name = spec.reference.as_deref().unwrap_or_default();
+    match KernelReference::named(name) {
+        Ok(Some(reference)) => {
+            let sizes: Vec<_> = spec.sizes.iter().map(VariantSizes::published).collect();
+            reference.beside(experiment, verdicts, &sizes)
+        }
+        Ok(None) | Err(_) => Vec::new(),
+    }
 }
 
 /// Sections after the workloads.

@@ -6,6 +6,7 @@ use crate::recipe::Variant;
 use locklab_footprint::Footprint;
 use locklab_host::error::Error;
 use locklab_lab::experiment::Experiment;
+use locklab_published::kernels::KernelSizes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -30,6 +31,17 @@ pub struct VariantSizes {
     pub bzimage: [Option<u64>; 2],
     /// Inlined copies of a function: its name, and their number in each kernel.
     pub inlined: Vec<(String, [u64; 2])>,
+}
+
+impl VariantSizes {
+    /// Returns the sizes that have published counterparts.
+    pub(crate) fn published(&self) -> KernelSizes {
+        KernelSizes {
+            variant: self.variant.clone(),
+            bytes: self.bytes,
+            bzimage: self.bzimage,
+        }
+    }
 }
 
 /// Returns the sizes of two builds.
@@ -86,12 +98,6 @@ impl Spec {
     pub(crate) fn of(experiment: &Experiment) -> Self {
         Self::deserialize(&experiment.spec).unwrap_or_default()
     }
-}
-
-/// Returns the sizes that an experiment holds.
-#[must_use]
-pub fn sizes_of(experiment: &Experiment) -> Vec<VariantSizes> {
-    Spec::of(experiment).sizes
 }
 
 /// Returns the change in percent.

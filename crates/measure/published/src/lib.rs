@@ -4,7 +4,8 @@
 //! A simulator is believed for what it got right where the answer was known.
 //! This crate has the known answers ([`Reference`]), the experiments that gave
 //! them ([`Experiment`]) and the comparison ([`Reproduction`], [`Agreement`], shown by [`report`]).
-//! [`microbenchmarks`] has the published figures that a machine's file names.
+//! [`kernels`] has the published figures of kernels that were built and booted, and
+//! [`microbenchmarks`] those that a machine's file names.
 //!
 //! ```
 //! let report = locklab_published::reproduce("libslock-uncontended", 1, 2, |_, _| {})?;
@@ -20,6 +21,7 @@ mod agreement;
 mod awn;
 mod experiment;
 mod files;
+pub mod kernels;
 mod lockhammer;
 mod made;
 pub mod microbenchmarks;
@@ -39,6 +41,7 @@ pub use experiment::{
     Threads,
 };
 pub use files::File;
+pub use kernels::KernelReference;
 pub use own::{OwnReference, Time, log_error};
 pub use reference::Reference;
 pub use reproduction::{

@@ -10,8 +10,9 @@ use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_kernel::cache::Cache;
-use locklab_kernel::published;
 use locklab_kernel::recipe::Experiment;
+use locklab_kernel::{report, reports};
+use locklab_published::kernels;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ fn planned<'a>(
     cache: &'a Cache<'a>,
     options: Options<'a>,
 ) -> Result<PlannedKernels<'a>, Error> {
-    let mut experiment = Experiment::read(&published::unpack(cache, name)?)?;
+    let mut experiment = Experiment::read(&reports::unpack(cache, name)?)?;
     experiment.keep_variants(&args.variant)?;
     let plan = compare::plan(
         experiment,
@@ -67,16 +68,12 @@ pub(super) fn reproduce(
     args.comparing.check()?;
     let options = Options::new(&args.comparing, common, &interrupt);
     let judged = planned(name, args, &cache, options)?.prepare()?.run()?;
-    let figures = published::beside(&judged.experiment, &judged.verdicts, name)?;
-    let (same, of) = published::agreement(&figures);
+    let figures = report::published(&judged.experiment, &judged.verdicts);
     let mut value = render::json(&judged.document);
     value["name"] = json!(name);
     value["provenance"] = json!(judged.experiment.provenance);
     value["figures"] = json!(figures);
-    value["agreement"] = json!({
-        "direction": (of > 0).then(|| same as f64 / of as f64),
-        "directed": of,
-    });
+    value["agreement"] = json!(kernels::agreement(&figures));
     if !common.json {
         judged.print()?;
     }
