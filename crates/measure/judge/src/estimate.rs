@@ -279,7 +279,7 @@ pub(crate) fn estimate_any(
 
 /// Returns the two-sided p of a shift between two samples that is within ± `band`, a
 /// logarithm, where `theta` estimates it: that of the end that is nearest.
-pub(crate) fn p_beyond(samples: &Independent, direction: Direction, theta: f64, band: f64) -> f64 {
+pub(crate) fn p_exceeds(samples: &Independent, direction: Direction, theta: f64, band: f64) -> f64 {
     if theta.abs() <= band && band > 0.0 {
         return 1.0;
     }

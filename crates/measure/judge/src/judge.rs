@@ -6,7 +6,7 @@
 
 use crate::alpha::ALPHA;
 use crate::early_stop::{EarlyStop, Stopping};
-use crate::estimate::{Estimate, estimate_any, p_beyond};
+use crate::estimate::{Estimate, estimate_any, p_exceeds};
 use crate::family::Family;
 use crate::normal;
 use crate::pair::{Direction, Fault, FaultKind, Pair, Side};
@@ -195,7 +195,7 @@ impl Comparison {
             // only zero.
             (_, Samples::Independent(samples)) => {
                 let band = self.bias_band.unwrap_or(0.0).ln_1p();
-                p_beyond(samples, self.direction, estimate.theta, band)
+                p_exceeds(samples, self.direction, estimate.theta, band)
             }
             (Stopping::Fixed, _) => estimate.p,
             (Stopping::Early { sigma_d }, Samples::Pairs(pairs)) => {

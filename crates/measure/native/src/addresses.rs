@@ -106,7 +106,7 @@ impl Sizes {
 
     /// Draws all sets.
     pub(crate) fn draw(&self, arena: &mut Arena, request: &Request) -> Vec<Addresses> {
-        let (seed, moved) = (fork_seed(request.seed, 0), request.moved());
+        let (seed, migration) = (fork_seed(request.seed, 0), request.migration_steps());
         let mut drawn = 0;
         let mut skip = |arena: &mut Arena, spread: usize| {
             let lines = (spread / 128) as u64;
@@ -114,14 +114,14 @@ impl Sizes {
             arena.skip((fork_seed(seed, drawn) % lines) as usize * 128);
         };
         (0..self.sets)
-            .map(|_| self.set(arena, &moved, &mut skip))
+            .map(|_| self.set(arena, &migration, &mut skip))
             .collect()
     }
 
     fn set(
         &self,
         arena: &mut Arena,
-        moved: &[Option<u64>],
+        migration: &[Option<u64>],
         skip: &mut impl FnMut(&mut Arena, usize),
     ) -> Addresses {
         // By rising addresses, which is the order of nested pairs.
@@ -141,18 +141,18 @@ impl Sizes {
                 .iter()
                 .enumerate()
                 .map(|(number, (lock, shared))| {
-                    let moved = moved.get(number).copied().flatten();
+                    let migration = migration.get(number).copied().flatten();
                     Place {
                         lock: *lock,
                         context: arena.place(self.context),
                         shared: *shared,
                         lines: self.lines,
-                        head: match moved {
+                        head: match migration {
                             // SAFETY: in what was placed for the lock, behind it.
                             Some(_) => unsafe { lock.add(self.beside) }.cast(),
                             None => shared.cast(),
                         },
-                        moved: moved.unwrap_or(0),
+                        migration: migration.unwrap_or(0),
                     }
                 })
                 .collect();

@@ -133,10 +133,10 @@ impl Replay {
 
     /// Returns for each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
-    pub(crate) fn moved(&self, step_ns: f64) -> Vec<Option<u64>> {
+    pub(crate) fn migration_steps(&self, step_ns: f64) -> Vec<Option<u64>> {
         let in_steps = |ns: f64| (ns / step_ns).round() as u64;
         let locks = self.program.locks.iter();
-        locks.map(|lock| lock.moved_ns.map(in_steps)).collect()
+        locks.map(|lock| lock.migration_ns.map(in_steps)).collect()
     }
 
     /// Returns the number of channels.

@@ -64,8 +64,8 @@ impl<'a, L: RawLock<NativePlatform>> Replayed<'a, L> {
             // SAFETY: built with the lock, which we hold.
             let handoff = unsafe { place.head.as_ref() }.enter(worker.me);
             done.handoffs += u64::from(handoff);
-            if handoff && place.moved > 0 {
-                std::hint::black_box(steps(place.moved));
+            if handoff && place.migration > 0 {
+                std::hint::black_box(steps(place.migration));
             }
         }
     }

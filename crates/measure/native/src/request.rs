@@ -114,9 +114,9 @@ impl Request {
 
     /// Returns for each lock by how many steps a section is longer if another worker had it, if
     /// that was recorded.
-    pub(crate) fn moved(&self) -> Vec<Option<u64>> {
+    pub(crate) fn migration_steps(&self) -> Vec<Option<u64>> {
         match &self.replay {
-            Some((replay, step_ns)) => replay.moved(*step_ns),
+            Some((replay, step_ns)) => replay.migration_steps(*step_ns),
             None => Vec::new(),
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Place {
     /// the lock.
     pub(crate) head: NonNull<Head>,
     /// Units that a replayed section takes longer if another worker had its lock.
-    pub(crate) moved: u64,
+    pub(crate) migration: u64,
 }
 
 /// Describes what a worker does its turns with.

@@ -216,8 +216,8 @@ fn rows(cells: &[Cell]) -> Vec<Row> {
             .filter(|p| p.invalid().is_none())
             .collect();
         let sides = [
-            spread(sound.iter().map(|pair| &pair.baseline)),
-            spread(sound.iter().map(|pair| &pair.experiment)),
+            deviations(sound.iter().map(|pair| &pair.baseline)),
+            deviations(sound.iter().map(|pair| &pair.experiment)),
         ];
         if let [Some(baseline), Some(experiment)] = sides {
             let lists = by_threads.entry(threads).or_default();
@@ -250,7 +250,7 @@ fn middle(spreads: &[Deviations]) -> Deviations {
 }
 
 /// Returns the spread of one lock in one cell, from its samples.
-fn spread<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Deviations> {
+fn deviations<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Deviations> {
     let (mut rates, mut of_addresses) = (Vec::new(), Vec::new());
     let mut of_layout: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for sample in samples {
@@ -308,7 +308,7 @@ mod tests {
                 sample(rate, &[0.99 * rate, 1.01 * rate])
             })
             .collect();
-        let spread = spread(blocks.iter()).unwrap();
+        let spread = deviations(blocks.iter()).unwrap();
         assert!((spread.blocks - 0.1069).abs() < 1e-3, "{spread:?}");
         assert!(
             (spread.layouts.unwrap() - 0.01414).abs() < 1e-4,
@@ -326,10 +326,10 @@ mod tests {
                 block
             })
             .into();
-        let addresses = spread(blocks.iter()).unwrap().addresses.unwrap();
+        let addresses = deviations(blocks.iter()).unwrap().addresses.unwrap();
         assert!((addresses - 0.02).abs() < 1e-9, "{addresses}");
         assert_eq!(
-            spread(blocks[..5].iter().chain([&sample(1000.0, &[1000.0])]))
+            deviations(blocks[..5].iter().chain([&sample(1000.0, &[1000.0])]))
                 .unwrap()
                 .addresses,
             None
@@ -387,8 +387,8 @@ mod tests {
     #[test]
     fn too_few_blocks_or_a_fixed_layout_say_so() {
         let few: Vec<Sample> = (0..3).map(|_| sample(1000.0, &[1000.0, 1000.0])).collect();
-        assert_eq!(spread(few.iter()), None);
+        assert_eq!(deviations(few.iter()), None);
         let fixed: Vec<Sample> = (0..8).map(|_| sample(1000.0, &[1000.0])).collect();
-        assert_eq!(spread(fixed.iter()).unwrap().layouts, None);
+        assert_eq!(deviations(fixed.iter()).unwrap().layouts, None);
     }
 }

@@ -58,7 +58,7 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
             break;
         }
     }
-    look_beyond(&mut reading, trace, beyond.into_iter().chain(records));
+    look_past_the_end(&mut reading, trace, beyond.into_iter().chain(records));
     for thread in 0..reading.running.len() {
         reading.end(thread, to);
     }
@@ -68,7 +68,7 @@ fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fa
 
 /// Finds of each thread that seems to compute when the window ends for how much of that
 /// stretch it had a CPU: its next record says so, or nothing is known of it until the end.
-fn look_beyond<'a>(
+fn look_past_the_end<'a>(
     reading: &mut Reading<'_>,
     trace: &Trace,
     records: impl Iterator<Item = (usize, u64, Event<'a>)>,

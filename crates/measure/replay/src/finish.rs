@@ -3,7 +3,7 @@
 
 use crate::classes::{Trait, classes};
 use crate::fault::Fault;
-use crate::migration::{Place, fetched, lengths, mean_fetch, moved, shorten};
+use crate::migration::{Place, fetched, lengths, mean_fetch, migration, shorten};
 use crate::preempted::{longest_kept, without_cpu};
 use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
@@ -204,13 +204,13 @@ impl Reading<'_> {
             let ticks = ns as f64 / self.trace.info.nanoseconds_per_tick.max(1e-3);
             section.ticks = section.ticks.saturating_sub(ticks.round() as u64);
         }
-        let moved = moved(&self.sections, self.locks.len());
-        for (lock, ticks) in self.locks.iter_mut().zip(&moved) {
-            lock.moved_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
+        let migration = migration(&self.sections, self.locks.len());
+        for (lock, ticks) in self.locks.iter_mut().zip(&migration) {
+            lock.migration_ns = ticks.map(|ticks| self.trace.nanoseconds(ticks));
         }
         let sections = std::mem::take(&mut self.sections);
         for section in sections.iter().filter(|section| section.after_other) {
-            let ns = self.nanoseconds(moved[section.lock].unwrap_or(0));
+            let ns = self.nanoseconds(migration[section.lock].unwrap_or(0));
             let steps = &mut self.running[section.thread].steps;
             shorten(steps, section.step, ns);
         }
@@ -221,7 +221,7 @@ impl Reading<'_> {
             }
         }
         Moves {
-            lengths: lengths(&sections, &moved),
+            lengths: lengths(&sections, &migration),
             fetch_ns: mean_fetch(&fetches, &fetched),
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn mean_fetch(fetches: &[Fetch], fetched: &BTreeMap<Place, u64>) -> O
 
 /// Returns for each lock by how many ticks its sections are longer after another thread's;
 /// `None` where the recording does not say.
-pub(crate) fn moved(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
+pub(crate) fn migration(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
     // Lengths after the own, after another's without a sleep, and after a sleep.
     let mut places: BTreeMap<(usize, usize), [Vec<u64>; 3]> = BTreeMap::new();
     for section in sections {
@@ -130,12 +130,12 @@ pub(crate) fn moved(sections: &[Section], locks: usize) -> Vec<Option<u64>> {
 /// what moving its data took.
 pub(crate) fn lengths(
     sections: &[Section],
-    moved: &[Option<u64>],
+    migration: &[Option<u64>],
 ) -> BTreeMap<(usize, usize), (u64, u64)> {
     let mut places: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
     for section in sections {
         let more = match section.after_other {
-            true => moved.get(section.lock).copied().flatten().unwrap_or(0),
+            true => migration.get(section.lock).copied().flatten().unwrap_or(0),
             false => 0,
         };
         let place = places.entry((section.lock, section.site)).or_default();
@@ -221,9 +221,9 @@ mod tests {
             // Another place has long sections, which say nothing.
             sections.push(section(2, true, false, 5000));
         }
-        assert_eq!(moved(&sections, 3), [None, Some(40), None]);
+        assert_eq!(migration(&sections, 3), [None, Some(40), None]);
         sections.truncate(8);
-        assert_eq!(moved(&sections, 2), [None, None]);
+        assert_eq!(migration(&sections, 2), [None, None]);
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn where_all_slept_those_have_to_do() {
         let pair = [section(1, false, false, 100), section(1, true, true, 170)];
-        assert_eq!(moved(&pair.repeat(FEWEST), 2), [None, Some(70)]);
+        assert_eq!(migration(&pair.repeat(FEWEST), 2), [None, Some(70)]);
     }
 
     #[test]

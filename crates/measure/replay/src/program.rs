@@ -59,7 +59,7 @@ pub struct Lock {
     /// The time by which its sections are longer if another thread had it before, because
     /// what it protects has to move: in no step. `None` if the recording does not say,
     /// and then steps have it where it was.
-    pub moved_ns: Option<f64>,
+    pub migration_ns: Option<f64>,
 }
 
 /// Sections of one lock that were entered at one place while nothing else was held:

@@ -129,7 +129,7 @@ impl<'a> Reading<'a> {
                 contended: 0,
                 waited_ns: 0.0,
                 held_ns: 0.0,
-                moved_ns: None,
+                migration_ns: None,
             });
         }
         lock

@@ -57,7 +57,7 @@ pub(crate) struct OfThread {
 #[derive(Default)]
 pub(crate) struct OfLock {
     /// Cycles that a section takes longer if another thread had the lock before.
-    moved: u64,
+    migration: u64,
     /// The thread that had it alone last, plus 1.
     last: Cell<usize>,
     pub(crate) acquired: Cell<u64>,
@@ -73,12 +73,12 @@ impl Tally {
     /// passes to another thread.
     pub(crate) fn new(
         threads: usize,
-        moved: Vec<u64>,
+        migration: Vec<u64>,
         channels: usize,
         [warm, enough]: [u64; 2],
         most_events: u64,
     ) -> Self {
-        let blocked = Blocked::new(threads, moved.len(), channels);
+        let blocked = Blocked::new(threads, migration.len(), channels);
         Self {
             warm,
             enough,
@@ -88,10 +88,10 @@ impl Tally {
             counting: Cell::new(false),
             total: Cell::new(0),
             threads: (0..threads).map(|_| OfThread::default()).collect(),
-            locks: moved
+            locks: migration
                 .into_iter()
-                .map(|moved| OfLock {
-                    moved,
+                .map(|migration| OfLock {
+                    migration,
                     ..OfLock::default()
                 })
                 .collect(),
@@ -271,8 +271,8 @@ impl Player<'_> {
         let of = &self.tally.locks[lock];
         let last = of.last.replace(engine.current.get() + 1);
         let moves = last != 0 && last != engine.current.get() + 1;
-        if moves && of.moved > 0 && matches!(self.locks, Locks::Real(..)) {
-            engine.work(of.moved);
+        if moves && of.migration > 0 && matches!(self.locks, Locks::Real(..)) {
+            engine.work(of.migration);
             engine.sync();
         }
     }

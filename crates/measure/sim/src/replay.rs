@@ -294,12 +294,12 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None,
     );
     let work = |ns: f64| ns.clamp(1.0, 1e15) as u64;
-    let moved = |lock: &locklab_replay::Lock| {
-        (lock.moved_ns.unwrap_or(0.0) * machine.get(FigureKey::CoreClockGhz)) as u64
+    let migration = |lock: &locklab_replay::Lock| {
+        (lock.migration_ns.unwrap_or(0.0) * machine.get(FigureKey::CoreClockGhz)) as u64
     };
     let tally = Tally::new(
         threads,
-        program.locks.iter().map(moved).collect(),
+        program.locks.iter().map(migration).collect(),
         program.channels,
         [work(replay.work_ns / 5.0), work(replay.work_ns)],
         replay.most_events,

@@ -34,12 +34,12 @@ fn nothing_beats_the_ideal_lock_and_it_serialises() {
 #[test]
 fn data_that_moves_with_a_lock_costs_each_handoff_and_no_ideal_lock() {
     let turn = turn(10, 1000);
-    let with = |moved_ns| {
+    let with = |migration_ns| {
         let mut program = program(&[&turn[..]; 2], 1, 0);
-        program.locks[0].moved_ns = moved_ns;
+        program.locks[0].migration_ns = migration_ns;
         program
     };
-    let rate = |lock, moved_ns| run(&with(moved_ns), lock, 2).unwrap().rate;
+    let rate = |lock, migration_ns| run(&with(migration_ns), lock, 2).unwrap().rate;
     for lock in ["ticket", "mcs"] {
         let (free, dear) = (rate(Some(lock), None), rate(Some(lock), Some(1000.0)));
         assert!(

@@ -154,7 +154,7 @@ impl Gathered {
     }
 
     /// Returns a figure of a lock over its replicates; `None` where one has none.
-    fn spread(&self, lock: &str, threads: u64, which: usize) -> Option<Quantiles> {
+    fn quantiles(&self, lock: &str, threads: u64, which: usize) -> Option<Quantiles> {
         let runs = self.locks.get(lock)?.get(&threads)?;
         let values: Vec<f64> = runs.iter().map(|figures| figures[which]).collect();
         values
@@ -170,7 +170,7 @@ impl Gathered {
 
     fn order_at(&self, threads: u64) -> Vec<&String> {
         let rate = |lock: &String| {
-            let spread = self.spread(lock, threads, THROUGHPUT);
+            let spread = self.quantiles(lock, threads, THROUGHPUT);
             spread.map_or(f64::NEG_INFINITY, |spread| spread.median)
         };
         let mut order: Vec<&String> = self.locks.keys().collect();
@@ -182,7 +182,7 @@ impl Gathered {
         let threads: Vec<u64> = self.threads().into_iter().collect();
         let line = |lock: &String| {
             let points = threads.iter().enumerate().filter_map(|(place, threads)| {
-                let spread = self.spread(lock, *threads, which)?;
+                let spread = self.quantiles(lock, *threads, which)?;
                 let runs = self.locks[lock][threads].len();
                 Some(LinePoint {
                     place,
@@ -215,14 +215,14 @@ impl Gathered {
     fn bars(&self) -> Option<(String, Vec<String>)> {
         let most = self.threads().last().copied()?;
         let order = self.order();
-        let rate = |lock: &str| self.spread(lock, most, THROUGHPUT).map(|s| s.median);
+        let rate = |lock: &str| self.quantiles(lock, most, THROUGHPUT).map(|s| s.median);
         let best = rate(order.first()?)?;
-        let waits = order.iter().any(|l| self.spread(l, most, P99).is_some());
+        let waits = order.iter().any(|l| self.quantiles(l, most, P99).is_some());
         let rows = order.iter().filter_map(|lock| {
             let rate = rate(lock)?;
             let mut cells = vec![number::short(rate), number::ratio(rate / best)];
             if waits {
-                let p99 = self.spread(lock, most, P99).map(|s| s.median);
+                let p99 = self.quantiles(lock, most, P99).map(|s| s.median);
                 cells.push(number::or_dash(p99, number::short));
             }
             let today = self.baselines.contains(*lock);

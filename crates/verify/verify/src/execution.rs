@@ -814,7 +814,7 @@ pub(crate) fn begin_rounds(rounds: Rounds) {
 /// Returns what was left out since then; and whether a loop went on of which it is only known
 /// how its rounds end if another thread ends them.
 pub(crate) fn take_left_out() -> (RoundsLeftOut, bool) {
-    RECORD.with(|r| (r.going.take_beyond(), r.going.take_alike()))
+    RECORD.with(|r| (r.going.take_left_out(), r.going.take_alike()))
 }
 
 /// Returns where a loop of this execution that is no wait has gone round last.

@@ -16,17 +16,17 @@ use super::locks::{
 use crate::platform::Loom;
 use crate::property::{
     Operations, Property, after_a_failed_try, announced, biased, big_properties, both_sleep,
-    called_back, comes_again_meanwhile, given_up, goes_round_meanwhile, handed_over,
-    in_order_again_and_again, in_order_within_a_node, interrupted, interrupted_by_another,
-    interrupted_in_queue, interrupted_twice, just_made, last_cpus, lets_others_in, loses_races,
-    many_turns, meanwhile, moves_between_nodes, neighbour_in_interrupt, one_context,
-    one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue,
-    passes_a_sleeping_head, place_kept, prefers_again, prefers_again_in_queue, prefers_its_node,
-    programs, promises, queue_goes_meanwhile, read_write, reader_asks, reader_without_number,
-    readers_at_the_limit, readers_of_each_count, readers_of_one_count, readers_try_behind,
-    readers_wait, readers_wrap, refused_beside_another, resilient, running_keep_place,
-    sent_off_and_called, short_lived, short_lived_in_one_node, taken_meanwhile, timed, virtualized,
-    without_node, writer_tries,
+    called_back, given_up, handed_over, in_order_again_and_again, in_order_within_a_node,
+    interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, just_made,
+    last_cpus, lets_others_in, loses_races, many_turns, moves_between_nodes,
+    neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
+    overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, place_kept, prefers_again,
+    prefers_again_in_queue, prefers_its_node, programs, promises, queue_advances_during_preemption,
+    queue_during_preemption, read_write, reader_asks, reader_without_number, readers_at_the_limit,
+    readers_of_each_count, readers_of_one_count, readers_try_behind, readers_wait, readers_wrap,
+    refused_beside_another, resilient, returns_during_preemption, running_keep_place,
+    sent_off_and_called, short_lived, short_lived_in_one_node, taken_during_preemption, timed,
+    virtualized, without_node, wraps_during_preemption, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -107,11 +107,11 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     if name.starts_with("qspinlock") || name == "rqspinlock" {
         all.extend(without_node(lock));
         if !lock.info().parks {
-            all.extend(queue_goes_meanwhile(lock));
+            all.extend(queue_advances_during_preemption(lock));
         }
     }
     if matches!(name, "qspinlock" | "qspinlock-virt") {
-        all.push(taken_meanwhile(lock));
+        all.push(taken_during_preemption(lock));
     }
     if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
         all.push(neighbour_in_interrupt(lock));
@@ -152,7 +152,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
             | "mplock-ticket-padded"
             | "mplock-anderson"
     ) {
-        all.push(goes_round_meanwhile(lock));
+        all.push(wraps_during_preemption(lock));
     }
     if matches!(name, "bravo" | "rw-per-cpu") {
         all.push(reader_without_number(lock));
@@ -233,7 +233,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             let mut all = two_slots(&two);
             all.push(Property {
                 name: "goes round meanwhile, 2",
-                ..goes_round_meanwhile(&two)
+                ..wraps_during_preemption(&two)
             });
             all
         }
@@ -266,18 +266,18 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                 .collect()
         }
         "fissile" => Vec::from(announced(lock)),
-        "qspinlock" => vec![interrupted(lock), meanwhile(lock)],
+        "qspinlock" => vec![interrupted(lock), queue_during_preemption(lock)],
         "qspinlock-pv" => vec![
             both_sleep(lock),
             passes_a_sleeping_head(lock),
             interrupted(lock),
             interrupted_in_queue(lock),
-            meanwhile(lock),
-            comes_again_meanwhile(lock),
+            queue_during_preemption(lock),
+            returns_during_preemption(lock),
         ],
         "qspinlock-virt" => {
             let mut all = virtualized(lock);
-            all.extend([interrupted(lock), meanwhile(lock)]);
+            all.extend([interrupted(lock), queue_during_preemption(lock)]);
             all
         }
         "qspinlock-cna" => {
@@ -288,7 +288,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                 overtaking_in_one_order(lock),
                 passed_over_in_queue(lock),
                 prefers_again_in_queue(lock),
-                meanwhile(lock),
+                queue_during_preemption(lock),
             ]);
             all
         }

@@ -8,12 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 
 /// A machine that a script plays, in a folder of its own.
-struct Stage {
+struct Fixture {
     folder: tempfile::TempDir,
     interrupt: AtomicBool,
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -119,7 +119,7 @@ fn fatal(trouble: Trouble) -> String {
 
 #[test]
 fn a_kernel_is_started_proved_and_measured_and_the_machine_is_home_again() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
     for _ in 0..2 {
@@ -149,7 +149,7 @@ fn a_kernel_is_started_proved_and_measured_and_the_machine_is_home_again() {
 
 #[test]
 fn in_a_chain_the_next_kernel_is_started_from_the_one_before() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
     let one = stage.start(&mut machine).unwrap();
@@ -162,7 +162,7 @@ fn in_a_chain_the_next_kernel_is_started_from_the_one_before() {
 
 #[test]
 fn a_kernel_that_is_refused_leaves_the_machine_untouched_and_says_why() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set(
         "refuse",
         "locklab: the kernel refuses the image: lockdown\n",
@@ -185,7 +185,7 @@ fn a_kernel_that_is_refused_leaves_the_machine_untouched_and_says_why() {
 
 #[test]
 fn a_kernel_that_panics_costs_its_sample_and_the_next_one_starts() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "panic");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -202,7 +202,7 @@ fn a_kernel_that_panics_costs_its_sample_and_the_next_one_starts() {
 
 #[test]
 fn a_kernel_that_hangs_is_ended_by_a_power_cycle() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "hang");
     let cache = stage.cache();
     let settings = TestMachineSettings {
@@ -232,7 +232,7 @@ fn a_kernel_that_hangs_is_ended_by_a_power_cycle() {
 
 #[test]
 fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "hang");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -240,7 +240,7 @@ fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
     let why = fatal(stage.start(&mut machine).unwrap_err());
     assert!(why.contains("--resume") && why.contains("reboot"), "{why}");
     // The same when the command fails.
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "hang");
     let cache = stage.cache();
     let settings = TestMachineSettings {
@@ -255,7 +255,7 @@ fn without_a_power_cycle_a_hang_is_the_end_and_says_how_to_go_on() {
 
 #[test]
 fn what_answers_must_prove_which_kernel_it_is() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "wrong");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -272,7 +272,7 @@ fn what_answers_must_prove_which_kernel_it_is() {
 
 #[test]
 fn results_are_collected_after_a_broken_connection() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("run", "lost");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -284,7 +284,7 @@ fn results_are_collected_after_a_broken_connection() {
 
 #[test]
 fn a_workload_that_cannot_run_or_does_not_end_costs_its_sample() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("run", "fail");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -307,7 +307,7 @@ fn a_workload_that_cannot_run_or_does_not_end_costs_its_sample() {
 /// may never end, because the machine is gone before it is closed.
 #[test]
 fn a_start_whose_connection_does_not_end_is_a_start() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "late");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -320,7 +320,7 @@ fn a_start_whose_connection_does_not_end_is_a_start() {
 
 #[test]
 fn a_machine_that_does_not_leave_is_not_measured() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "stay");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -332,7 +332,7 @@ fn a_machine_that_does_not_leave_is_not_measured() {
 
 #[test]
 fn ctrl_c_brings_the_machine_home_first() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("run", "slow");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -351,7 +351,7 @@ fn ctrl_c_brings_the_machine_home_first() {
 
 #[test]
 fn ctrl_c_in_a_boot_is_heard_by_the_kernel_once_it_is_up() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("next", "slow");
     let cache = stage.cache();
     let mut machine = stage.machine(&cache, limited(LONG));
@@ -370,7 +370,7 @@ fn ctrl_c_in_a_boot_is_heard_by_the_kernel_once_it_is_up() {
 
 #[test]
 fn a_machine_that_does_not_answer_is_said_before_anything_is_done() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     stage.set("place", "gone");
     let cache = stage.cache();
     let session = Session::without_keys().unwrap();

@@ -19,7 +19,7 @@ const LOCK: Lock = Lock {
     held_ns: 0.0,
     // Its holders write beside it; those of a lock of which that is not known, in a
     // line of its own.
-    moved_ns: Some(40.0),
+    migration_ns: Some(40.0),
 };
 
 fn acquire(lock: u32, shared: bool) -> Step {
@@ -73,7 +73,7 @@ fn program() -> Program {
             LOCK,
             Lock {
                 shared: true,
-                moved_ns: None,
+                migration_ns: None,
                 ..LOCK
             },
         ],
@@ -128,7 +128,7 @@ fn every_step_stays_and_lengths_become_units() {
 #[test]
 fn what_moves_with_a_lock_becomes_units() {
     let replay = Replay::new(program(), "a.trace").unwrap();
-    assert_eq!(replay.moved(5.0), [Some(8), None]);
+    assert_eq!(replay.migration_steps(5.0), [Some(8), None]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Pro
         contended: 0,
         waited_ns: 0.0,
         held_ns: 0.0,
-        moved_ns: None,
+        migration_ns: None,
     };
     Program {
         locks: vec![lock; locks],

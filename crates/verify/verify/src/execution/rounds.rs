@@ -39,7 +39,7 @@ pub(crate) type RoundsLeftOut = BTreeMap<Place, u64>;
 #[derive(Default)]
 pub(super) struct Going {
     rounds: Cell<Rounds>,
-    beyond: RefCell<RoundsLeftOut>,
+    left_out: RefCell<RoundsLeftOut>,
     /// Says whether loops have further rounds that all end as the explored ones do.
     alike: Cell<bool>,
     /// Says whether a thread goes on with no other in between.
@@ -78,7 +78,7 @@ impl Going {
     /// Follows loops so far, from the next execution on.
     pub(super) fn follow(&self, rounds: Rounds) {
         self.rounds.set(rounds);
-        self.beyond.borrow_mut().clear();
+        self.left_out.borrow_mut().clear();
         self.alike.set(false);
     }
 
@@ -87,8 +87,8 @@ impl Going {
     }
 
     /// Returns what was left out since then.
-    pub(super) fn take_beyond(&self) -> RoundsLeftOut {
-        self.beyond.take()
+    pub(super) fn take_left_out(&self) -> RoundsLeftOut {
+        self.left_out.take()
     }
 
     /// Returns whether since then a loop went on of which it is only known how its rounds end
@@ -99,7 +99,7 @@ impl Going {
 
     /// Rounds of the loop here are left out.
     pub(super) fn leave_out(&self, here: Place) {
-        *self.beyond.borrow_mut().entry(here).or_default() += 1;
+        *self.left_out.borrow_mut().entry(here).or_default() += 1;
     }
 
     /// Returns where a loop of this execution that is no wait has gone round last.

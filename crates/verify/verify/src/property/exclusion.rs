@@ -130,7 +130,7 @@ fn fail_in_the_queue(lock: &Lock) {
 /// Returns the promise where a CPU that tries, and then locks, stops before any one
 /// access; meanwhile another comes and goes so often that slots and turns go round, and
 /// then holds the lock, or waits for it.
-pub(crate) fn goes_round_meanwhile(lock: &Lock) -> Property {
+pub(crate) fn wraps_during_preemption(lock: &Lock) -> Property {
     let property = Property::new("goes round meanwhile", 2, lock, |lock| {
         let table = Table::new(lock, 2);
         let stopped = spawn(1, move || {

@@ -37,8 +37,8 @@ pub(crate) use special::{
 use std::sync::Arc;
 
 pub(crate) use exclusion::{
-    after_a_failed_try, called_back, goes_round_meanwhile, many_turns, moves_between_nodes,
-    passed_over_in_queue, sent_off_and_called,
+    after_a_failed_try, called_back, many_turns, moves_between_nodes, passed_over_in_queue,
+    sent_off_and_called, wraps_during_preemption,
 };
 pub(crate) use fairness::{
     announced, handed_over, in_order_again_and_again, in_order_within_a_node, lets_others_in,
@@ -51,8 +51,8 @@ pub(crate) use interrupts::{
     neighbour_in_interrupt,
 };
 pub(crate) use preemption::{
-    comes_again_meanwhile, loses_races, meanwhile, queue_goes_meanwhile, taken_meanwhile,
-    without_node,
+    loses_races, queue_advances_during_preemption, queue_during_preemption,
+    returns_during_preemption, taken_during_preemption, without_node,
 };
 pub(crate) use programs::{Operations, programs};
 pub(crate) use running::{place_kept, running_keep_place};
@@ -108,7 +108,7 @@ pub fn promises_of_own(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property>
         },
     ));
     if claims.numbered {
-        all.push(meanwhile(lock));
+        all.push(queue_during_preemption(lock));
         let depth = claims.levels.min(NESTING + 1);
         all.push(interrupts::nesting_of_three(lock, depth));
         all.push(interrupted(lock));

@@ -16,12 +16,12 @@ use std::rc::Rc;
 /// Returns the promise where a CPU that takes the lock stops before any one access:
 /// meanwhile another becomes the one waiter without a node, and a queue forms behind
 /// that. Then the holder lets go.
-pub(crate) fn meanwhile(lock: &Lock) -> Property {
+pub(crate) fn queue_during_preemption(lock: &Lock) -> Property {
     let stopped = Table::section_and_arrive;
-    formed_meanwhile(lock, "a queue forms meanwhile", stopped, Table::section)
+    queue_formed_during_preemption(lock, "a queue forms meanwhile", stopped, Table::section)
 }
 
-fn formed_meanwhile(
+fn queue_formed_during_preemption(
     lock: &Lock,
     name: &'static str,
     stopped_section: fn(&Table),
@@ -64,7 +64,7 @@ pub(crate) fn without_node(lock: &Lock) -> Vec<Property> {
             super::exclusion::exclusion(lock, 3, 1);
         });
         let stopped = Table::section_and_arrive;
-        let meanwhile = formed_meanwhile(lock, meanwhile, stopped, last);
+        let meanwhile = queue_formed_during_preemption(lock, meanwhile, stopped, last);
         let queue = Property::new(queue, 4, lock, two_queue);
         let in_time = Property::new(in_time, 3, lock, gives_up_without_node);
         let mut all = vec![meanwhile, three, queue];
@@ -171,7 +171,7 @@ fn two_queue(lock: &Lock) {
 /// again, as the one waiter that needs no node. Of a lock with a way in that can fail,
 /// once the head takes that, and once the one that stops: both at a time are more than
 /// is explored in the end.
-pub(crate) fn queue_goes_meanwhile(lock: &Lock) -> Vec<Property> {
+pub(crate) fn queue_advances_during_preemption(lock: &Lock) -> Vec<Property> {
     let may_fail = section_that_may_fail(lock);
     let of = |name, stopped, head| queue_goes(lock, name, stopped, head);
     let mut all = vec![of("a queue goes meanwhile", Table::section, may_fail)];
@@ -182,7 +182,12 @@ pub(crate) fn queue_goes_meanwhile(lock: &Lock) -> Vec<Property> {
             section_not_refused(table);
             execution::arrive(execution::cpu());
         };
-        let forms = formed_meanwhile(lock, "a queue forms, may fail", arrives, Table::section);
+        let forms = queue_formed_during_preemption(
+            lock,
+            "a queue forms, may fail",
+            arrives,
+            Table::section,
+        );
         all.push(forms.with(|setting| setting.clock = false));
     }
     all
@@ -248,7 +253,7 @@ fn queue_goes(
 /// Returns the promise where a CPU that comes behind a holder and a first waiter stops
 /// before any one access, and again before any other. At first both of them leave; then
 /// the lock is taken again, just after it was seen to be free.
-pub(crate) fn taken_meanwhile(lock: &Lock) -> Property {
+pub(crate) fn taken_during_preemption(lock: &Lock) -> Property {
     let property = Property::new("taken meanwhile", 3, lock, |lock| {
         let table = Table::new(lock, 3);
         let mut others = Vec::new();
@@ -344,7 +349,7 @@ fn leave_when_explored(table: &Table) {
 /// meanwhile the head of the queue enters and leaves, the main thread comes past the
 /// queue, and the one that was head queues again, with the node that it had then. Then
 /// the main thread lets go, and comes once more.
-pub(crate) fn comes_again_meanwhile(lock: &Lock) -> Property {
+pub(crate) fn returns_during_preemption(lock: &Lock) -> Property {
     let property = Property::new("one comes again meanwhile", 3, lock, |lock| {
         let table = Table::new(lock, 3);
         let mut others = Vec::new();

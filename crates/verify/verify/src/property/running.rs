@@ -42,7 +42,7 @@ pub(crate) fn running_keep_place(lock: &Lock) -> Vec<Property> {
         "fifo, looks meanwhile",
         3,
         lock,
-        looks_meanwhile,
+        polls_during_release,
     ));
     let after = after.with(|setting| setting.stops_only = true);
     let stopped = Property::new("passes who does not run", 3, lock, passes_who_stands_still);
@@ -198,7 +198,7 @@ fn passes_who_stands_still(lock: &Lock) {
 
 /// Checks this case: a release stops before any one access: time passes, and the first
 /// waiter looks at the clock after the release has done so.
-fn looks_meanwhile(lock: &Lock) {
+fn polls_during_release(lock: &Lock) {
     let table = Table::new(lock, 3);
     let mut waiters = Vec::new();
     execution::set_up(|| {

@@ -158,14 +158,14 @@ impl Table {
         self.call(Call::Lock, body, |()| Answer::Done);
     }
 
-    /// Acquires the lock; before each of its accesses `meanwhile` is called, and the accesses
+    /// Acquires the lock; before each of its accesses `before_each` is called, and the accesses
     /// are counted until this thread keeps a place.
-    pub(super) fn lock_watched(&'static self, meanwhile: impl Fn() + 'static) {
+    pub(super) fn lock_watched(&'static self, before_each: impl Fn() + 'static) {
         let cpu = execution::cpu();
         execution::before_each_access(move || {
             let counted = self.reference.borrow_mut().accesses(cpu);
             counted.unwrap_or_else(|wrong| panic!("{wrong}"));
-            meanwhile();
+            before_each();
         });
         self.note_wait();
         self.lock();
