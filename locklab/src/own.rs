@@ -7,7 +7,7 @@
 use crate::arguments::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
-use locklab_own_lock::{OwnLock, brought_to_checker};
+use locklab_own_lock::{OwnLock, registered_candidate};
 use locklab_verify::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -120,7 +120,7 @@ pub(crate) fn candidates(
             }
             continue;
         }
-        if let Some(candidate) = brought_to_checker(name) {
+        if let Some(candidate) = registered_candidate(name) {
             candidates.push(candidate);
             continue;
         }

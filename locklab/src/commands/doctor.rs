@@ -55,7 +55,7 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
         return calibrate(args, common);
     }
     let machine = Environment::read().name();
-    let checks = examine(args.store.path().map_err(|why| why.to_string()));
+    let checks = examine(args.store.path());
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {
@@ -100,9 +100,9 @@ fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
         ));
     }
     let native = Native::probe();
-    let resolution = resolution::measure(&native, MEASURED, &interrupt).map_err(Error::Failed)?;
+    let resolution = resolution::measure(&native, MEASURED, &interrupt)?;
     if let Some(path) = resolution::path(&store) {
-        resolution::write(&resolution, &path).map_err(Error::Failed)?;
+        resolution::write(&resolution, &path)?;
     }
     if common.json {
         let resolution = serde_json::to_value(&resolution).unwrap_or_default();

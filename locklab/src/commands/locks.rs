@@ -8,7 +8,7 @@ use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_native::subject::{self, Subject};
-use locklab_own_lock::brought;
+use locklab_own_lock::registered;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub struct LocksArgs {
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
     let mut ours = true;
     let asked: Vec<Subject> = if args.names.is_empty() {
-        subject::all().into_iter().chain(brought()).collect()
+        subject::all().into_iter().chain(registered()).collect()
     } else {
         args.names
             .iter()

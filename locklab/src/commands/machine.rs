@@ -99,7 +99,7 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
             file.display()
         ));
     }
-    let fit = fit::measure(&native, &pairs).map_err(Error::Failed)?;
+    let fit = fit::measure(&native, &pairs)?;
     let mut text = fit.machine_file(topology);
     let (a, b) = pairs[0];
     if let Some(scheduling) = scheduling::measure(a, b) {
@@ -109,7 +109,7 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
         .map_err(|e| Error::Failed(format!("what was measured makes no machine: {e}")))?;
     let threads = topology.order.len().min(machine.cpus()) as u64;
     let place = [threads, 8, 32];
-    let measured = fit::rates(&native, place).map_err(Error::Failed)?;
+    let measured = fit::rates(&native, place)?;
     let beside = machines::side_by_side(&machine, place, &measured)?;
     let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();
     std::fs::write(file, format!("{text}\n{comment}"))

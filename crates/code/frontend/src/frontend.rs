@@ -8,7 +8,7 @@ use crate::direction::{Direction, Path};
 use crate::events::{Event, EventTally};
 use crate::ops::{Ops, Window};
 use crate::processor::Processor;
-use crate::site::{Site, l2_geometry};
+use crate::site::{CacheMismatch, Site, l2_geometry};
 use crate::targets::{Found, Popped, Targets};
 
 /// Says which ways a conditional branch has gone.
@@ -62,8 +62,12 @@ impl<'s> Frontend<'s> {
     /// Makes a front end with empty caches, whose L1i is `l1i`.
     ///
     /// # Errors
-    /// A sentence when the L2 cache of the processor is impossible with the lines of `l1i`.
-    pub fn new(processor: &Processor, l1i: Geometry, prefetch: Prefetch) -> Result<Self, String> {
+    /// [`CacheMismatch`] if `l1i` does not fit the processor's other caches.
+    pub fn new(
+        processor: &Processor,
+        l1i: Geometry,
+        prefetch: Prefetch,
+    ) -> Result<Self, CacheMismatch> {
         Ok(Frontend {
             l1i: Cache::new(l1i, prefetch),
             l2: Cache::new(l2_geometry(processor, l1i)?, Prefetch::None),

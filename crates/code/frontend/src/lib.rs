@@ -48,4 +48,4 @@ pub use cost::{Account, Cause, Cycles, Lost};
 pub use events::{Event, EventTally, Events};
 pub use frontend::Frontend;
 pub use processor::{Figure, Identity, Processor, ProcessorError};
-pub use site::{Instruction, Site, Sites};
+pub use site::{CacheMismatch, Instruction, Site, Sites};

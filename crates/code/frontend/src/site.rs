@@ -2,8 +2,9 @@
 //! before is worked out once, when a block is met first.
 
 use std::collections::HashMap;
+use std::fmt;
 
-use locklab_icache::{Block, CodeMap, Geometry};
+use locklab_icache::{Block, CodeMap, Geometry, GeometryError};
 
 use crate::branch::{Exit, Kind};
 use crate::ops::Window;
@@ -81,8 +82,8 @@ impl Sites {
     /// Makes an empty map for front ends of this processor with such an L1i.
     ///
     /// # Errors
-    /// A sentence when the L2 cache of the processor is impossible with lines of this length.
-    pub fn new(processor: &Processor, l1i: Geometry) -> Result<Self, String> {
+    /// [`CacheMismatch`] if `l1i` does not fit the processor's other caches.
+    pub fn new(processor: &Processor, l1i: Geometry) -> Result<Self, CacheMismatch> {
         let l2 = l2_geometry(processor, l1i)?;
         // The number of a line names its set in the larger cache, and so in the smaller.
         let largest = if l2.sets() > l1i.sets() { l2 } else { l1i };
@@ -155,19 +156,53 @@ impl Sites {
     }
 }
 
+/// Says why an L1i does not fit the other caches of a processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CacheMismatch {
+    /// Its lines are shorter than a window of the micro-op cache.
+    Line {
+        /// Bytes of a line.
+        line: u32,
+        /// Bytes of a window.
+        window: u32,
+    },
+    /// The L2 cannot have such lines.
+    L2 {
+        /// The name of the processor.
+        processor: String,
+        /// Says why.
+        why: GeometryError,
+    },
+}
+
+impl fmt::Display for CacheMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { line, window } => write!(
+                f,
+                "lines of {line} bytes are shorter than the micro-op cache's window of {window}"
+            ),
+            Self::L2 { processor, why } => write!(f, "the L2 of {processor}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for CacheMismatch {}
+
 /// Returns the L2 cache of a processor, with the lines of its L1i.
-pub(crate) fn l2_geometry(processor: &Processor, l1i: Geometry) -> Result<Geometry, String> {
+pub(crate) fn l2_geometry(processor: &Processor, l1i: Geometry) -> Result<Geometry, CacheMismatch> {
     let window = processor.op_window.value as u32;
-    if l1i.line() < window {
-        return Err(format!(
-            "lines of {} bytes are shorter than the micro-op cache's window of {window}",
-            l1i.line()
-        ));
+    let line = l1i.line();
+    if line < window {
+        return Err(CacheMismatch::Line { line, window });
     }
     Geometry::new(
         processor.l2_size.value as u32,
         processor.l2_ways.value as u32,
-        l1i.line(),
+        line,
     )
-    .map_err(|error| format!("the L2 of {}: {error}", processor.name))
+    .map_err(|why| CacheMismatch::L2 {
+        processor: processor.name.clone(),
+        why,
+    })
 }

@@ -129,7 +129,7 @@ impl Arguments {
         )
         .map_err(|e| e.to_string())?;
         if let Some(processor) = &processor {
-            Frontend::new(processor, geometry, prefetch)?;
+            Frontend::new(processor, geometry, prefetch).map_err(|e| e.to_string())?;
         }
         Ok(Arguments {
             geometry,

@@ -227,7 +227,7 @@ impl Experiment {
         asked: &[Workload],
         operations: Option<u64>,
         vcpus: u64,
-    ) -> Result<Vec<Load>, String> {
+    ) -> Result<Vec<Load>, Error> {
         let mut loads: Vec<Load> = self.workload.iter().map(WorkloadEntry::load).collect();
         if !asked.is_empty() {
             loads.retain(|load| asked.contains(&load.workload));

@@ -82,42 +82,44 @@ impl TestMachineSettings {
     /// Returns the serial number of the disk that may be overwritten, if there is one.
     ///
     /// # Errors
-    /// If the file and the command line do not name the same, or it is no serial
+    /// [`Error::Usage`] if the file and the command line do not name the same, or it is no serial
     /// number.
-    pub fn disk(&self) -> Result<Option<&str>, String> {
+    pub fn disk(&self) -> Result<Option<&str>, Error> {
         let serial = match (self.scratch_disk.as_deref(), self.typed_disk.as_deref()) {
             (None, None) => return Ok(None),
             (Some(file), Some(typed)) if file == typed => file,
             (Some(file), Some(typed)) => {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "the file names the disk {file}, and --scratch-disk {typed}: nothing is \
                      overwritten unless both name the same"
-                ));
+                )));
             }
             (Some(file), None) => {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "fs-mark would overwrite the disk with the serial number {file}; confirm it \
                      by --scratch-disk {file}, or leave scratch_disk out of [test_machine]"
-                ));
+                )));
             }
             (None, Some(typed)) => {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "--scratch-disk {typed} is overwritten by fs-mark only if the file says so \
                      too; write scratch_disk = \"{typed}\" in [test_machine]"
-                ));
+                )));
             }
         };
         if self.on.is_none() {
-            return Err(
+            return Err(Error::Usage(
                 "a scratch disk is one of a test machine; give --on ssh:root@testhost".into(),
-            );
+            ));
         }
         let good = serial.trim() == serial
             && (1..=128).contains(&serial.len())
             && !serial.chars().any(char::is_control);
         match good {
             true => Ok(Some(serial)),
-            false => Err(format!("'{serial}' is not the serial number of a disk")),
+            false => Err(Error::Usage(format!(
+                "'{serial}' is not the serial number of a disk"
+            ))),
         }
     }
 }

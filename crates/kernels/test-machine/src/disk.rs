@@ -6,6 +6,7 @@
 use crate::home::Home;
 use crate::home::checks::check;
 use locklab_doctor::{Check, State};
+use locklab_host::error::Error;
 
 const PART: &str = "A disk for fs-mark";
 
@@ -23,8 +24,8 @@ impl Disk {
     /// Returns the disk with this serial number.
     ///
     /// # Errors
-    /// If there is none, several, or one that is in use.
-    pub(crate) fn find(home: &Home, serial: &str) -> Result<Self, String> {
+    /// [`Error::Usage`] if there is none, several, or one that is in use.
+    pub(crate) fn find(home: &Home, serial: &str) -> Result<Self, Error> {
         let disks: Vec<(&str, &str, u64, &str)> = home
             .all("disk")
             .iter()
@@ -38,24 +39,24 @@ impl Disk {
                     .iter()
                     .map(|(name, _, _, serial)| format!("{serial} ({name})"))
                     .collect();
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "no disk there has the serial number {serial}; {}",
                     match known.is_empty() {
                         true => "none has any".to_owned(),
                         false => format!("there are {}", known.join(", ")),
                     }
-                ));
+                )));
             }
             _ => {
-                return Err(format!(
+                return Err(Error::Usage(format!(
                     "several disks there have the serial number {serial}"
-                ));
+                )));
             }
         };
         if let Some(why) = in_use(state) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "the disk {serial} ({name}) is not overwritten: {why}"
-            ));
+            )));
         }
         let drivers = home.all("disk-driver").iter();
         let mut drivers: Vec<String> = drivers
@@ -93,7 +94,13 @@ pub(crate) fn checks(home: &Home, asked: Option<&str>) -> Vec<Check> {
                 let found = format!("{}: {what}", disk.fact);
                 vec![check(PART, "Scratch disk", state, found, EMPTY_IT)]
             }
-            Err(why) => vec![check(PART, "Scratch disk", State::Missing, why, ANOTHER)],
+            Err(why) => vec![check(
+                PART,
+                "Scratch disk",
+                State::Missing,
+                why.into(),
+                ANOTHER,
+            )],
         };
     }
     let disks = home.all("disk").iter().filter_map(|line| parts(line));
@@ -200,7 +207,10 @@ mod tests {
         let disk = Disk::find(&home(disks), "S3EW NX0K").unwrap();
         assert_eq!(disk.fact, "S3EW NX0K (vdb, 1024 MiB)");
         assert_eq!(disk.drivers, ["virtio_blk", "crc32c_generic", "xfs"]);
-        let why = |disks: &str, serial: &str| Disk::find(&home(disks), serial).unwrap_err();
+        let why = |disks: &str, serial: &str| {
+            let refused = Disk::find(&home(disks), serial).unwrap_err();
+            refused.to_string()
+        };
         assert!(why(disks, "system").contains("it is mounted"));
         assert!(why(disks, "vdb").ends_with("there are system (vda), S3EW NX0K (vdb)"));
         assert!(why("", "x").ends_with("none has any"));

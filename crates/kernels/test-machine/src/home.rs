@@ -5,6 +5,7 @@
 pub(crate) mod checks;
 
 use crate::ssh::{NoAnswer, Ssh, To};
+use locklab_host::error::Error;
 use locklab_kernel::settings::TestMachineSettings;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -109,8 +110,8 @@ impl Home {
     /// Returns the network of the connection, or what the settings say instead.
     ///
     /// # Errors
-    /// Why it cannot be told, and which setting tells it.
-    pub(crate) fn network(&self, settings: &TestMachineSettings) -> Result<Network, String> {
+    /// [`Error::Usage`] if it cannot be told; the sentence says which setting tells it.
+    pub(crate) fn network(&self, settings: &TestMachineSettings) -> Result<Network, Error> {
         let connection: Vec<&str> = self
             .get("connection")
             .map_or_else(Vec::new, |text| text.split(' ').collect());
@@ -125,10 +126,10 @@ impl Home {
             (None, None) => ("", None),
         };
         let address: Ipv4Addr = address.parse().map_err(|_| {
-            format!(
+            Error::Usage(format!(
                 "'{address}' is not an IPv4 address for measured kernels; give [test_machine] ip = \
                  \"192.0.2.7/24\""
-            )
+            ))
         })?;
         let routes = self.routes();
         let link = routes
@@ -139,7 +140,9 @@ impl Home {
             .or(link.map(|route| u32::from(route.mask).count_ones()))
             .filter(|prefix| *prefix <= 32)
             .ok_or_else(|| {
-                format!("no network of {address} is known; give [test_machine] ip with /PREFIX")
+                Error::Usage(format!(
+                    "no network of {address} is known; give [test_machine] ip with /PREFIX"
+                ))
             })?;
         let interface = link
             .map(|route| route.interface.as_str())
@@ -155,23 +158,25 @@ impl Home {
                 .map(|(_, mac)| mac)
         };
         let mac = settings.mac.as_deref().or(card(interface)).ok_or_else(|| {
-            format!(
+            Error::Usage(format!(
                 "{address} is not that of a network card ('{interface}' is a bridge, a bond or \
                  unknown); give the card's address in [test_machine] mac"
-            )
+            ))
         })?;
         let mac = mac.to_lowercase();
         if mac.split(':').count() != 6 || mac.chars().any(|c| c != ':' && !c.is_ascii_hexdigit()) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "[test_machine] mac = \"{mac}\" is no address of a network card"
-            ));
+            )));
         }
         let default = routes.iter().find(|route| {
             route.interface == interface && route.mask.is_unspecified() && route.to.is_unspecified()
         });
         let gateway = match &settings.gateway {
             Some(text) => Some(text.parse().map_err(|_| {
-                format!("[test_machine] gateway = \"{text}\" is not an IPv4 address")
+                Error::Usage(format!(
+                    "[test_machine] gateway = \"{text}\" is not an IPv4 address"
+                ))
             })?),
             None => default.map(|route| route.gateway),
         };
@@ -265,10 +270,16 @@ mod tests {
         );
         // A bridge has the address, and no card of that name.
         let bridge = Home::read(&EXAMPLE.replace("route eno1", "route br0"));
-        let why = bridge.network(&TestMachineSettings::default()).unwrap_err();
+        let why = bridge
+            .network(&TestMachineSettings::default())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("[test_machine] mac"), "{why}");
         let ipv6 = Home::read(&EXAMPLE.replace("192.0.2.7", "2001:db8::7"));
-        let why = ipv6.network(&TestMachineSettings::default()).unwrap_err();
+        let why = ipv6
+            .network(&TestMachineSettings::default())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("[test_machine] ip"), "{why}");
     }
 

@@ -71,9 +71,9 @@ pub fn prepare<'a>(
         )));
     }
     let (in_qemu, torture) = torture::in_qemu(cache, &mut plan, &mut caveats)?;
-    let mut network = machine.home().network(&settings).map_err(Error::Usage)?;
+    let mut network = machine.home().network(&settings)?;
     let disk = match plan.loads.iter().find_map(|load| load.disk.as_ref()) {
-        Some(serial) => Some(Disk::find(machine.home(), serial).map_err(Error::Usage)?),
+        Some(serial) => Some(Disk::find(machine.home(), serial)?),
         None => None,
     };
     if let Some(disk) = &disk {

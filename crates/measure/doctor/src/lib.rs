@@ -16,6 +16,7 @@ pub use report::{json, text};
 
 use check::STORE;
 use locklab_host::environment::Environment;
+use locklab_host::error::Error;
 use locklab_host::topology::Topology;
 use locklab_lab::store::Store;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// there is no store). Takes about a second: the placement of the CPUs
 /// is measured several times, since it may move.
 #[must_use]
-pub fn examine(store: Result<PathBuf, String>) -> Vec<Check> {
+pub fn examine(store: Result<PathBuf, Error>) -> Vec<Check> {
     let environment = Environment::read();
     let topology = Topology::read();
     let mut checks = settings::checks(&environment, &topology);
@@ -36,11 +37,8 @@ pub fn examine(store: Result<PathBuf, String>) -> Vec<Check> {
     checks
 }
 
-fn samples(path: Result<PathBuf, String>) -> Check {
-    let opened = path.and_then(|path| match Store::open(&path) {
-        Ok(_) => Ok(path),
-        Err(why) => Err(why.to_string()),
-    });
+fn samples(path: Result<PathBuf, Error>) -> Check {
+    let opened = path.and_then(|path| Store::open(&path).map(|_| path));
     match opened {
         Ok(path) => Check::new(
             STORE,
@@ -48,7 +46,7 @@ fn samples(path: Result<PathBuf, String>) -> Check {
             State::Ok,
             format!("{} can be written", path.display()),
         ),
-        Err(why) => Check::new(STORE, "Store", State::Missing, why),
+        Err(why) => Check::new(STORE, "Store", State::Missing, why.to_string()),
     }
 }
 

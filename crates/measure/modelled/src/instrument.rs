@@ -15,7 +15,7 @@ use locklab_lab::matrix::{
     MIN_OVER_MAX, OPS, READ_P50, READ_P99, READ_P999, READ_STARVED, STREAK_MAX, STREAK_MEAN,
     WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED, at_equal_share, metrics, min_over_max,
 };
-use locklab_sim::{FIGURES, FigureKey, Machine, Origin, Outcome, run};
+use locklab_sim::{FIGURES, FigureKey, Machine, Origin, Outcome, SimError, run};
 use locklab_workload::{Place, Unit, Work};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Both outcomes of a pair, the baseline's first, or the reason why there are
 /// none.
-type Both = Result<[Outcome; 2], String>;
+type Both = Result<[Outcome; 2], SimError>;
 
 /// Two locks on one modelled machine.
 pub struct Simulated {
@@ -229,10 +229,7 @@ impl Instrument for Simulated {
             self.workers,
             move |(cell, pair, seed)| {
                 let machine = &machines[pair as usize];
-                let one = |lock: &str| {
-                    run(&spec.scenario(machine, places[cell], lock, seed))
-                        .map_err(|e| e.to_string())
-                };
+                let one = |lock: &str| run(&spec.scenario(machine, places[cell], lock, seed));
                 Ok([one(&spec.baseline)?, one(&spec.experiment)?])
             },
         ));

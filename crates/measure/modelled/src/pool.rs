@@ -5,6 +5,7 @@
 //! or on their order.
 
 use locklab_lab::instrument::Stopped;
+use locklab_sim::SimError;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,7 +82,7 @@ where
     }
 }
 
-impl<K, T> Pool<K, Result<T, String>>
+impl<K, T> Pool<K, Result<T, SimError>>
 where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     T: Send + 'static,
@@ -96,7 +97,7 @@ where
     ) -> Result<T, Stopped> {
         let go_on = || !interrupt.load(Ordering::Relaxed);
         match self.fetch(task, go_on) {
-            Some(result) => result.map_err(failed),
+            Some(result) => result.map_err(|error| failed(error.to_string())),
             None if !go_on() => Err(Stopped::Interrupted),
             None => Err(Stopped::Fatal(
                 "a simulation ended without an outcome".into(),

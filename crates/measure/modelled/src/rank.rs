@@ -13,7 +13,7 @@ use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Samp
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
 use locklab_lab::matrix::metrics;
 use locklab_lab::ranking::Question;
-use locklab_sim::{Machine, Outcome, run};
+use locklab_sim::{Machine, Outcome, SimError, run};
 use locklab_workload::{Place, Waits};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct Ranked {
     seed: u64,
     workers: usize,
     interrupt: Arc<AtomicBool>,
-    pool: Option<Pool<Task, Result<Outcome, String>>>,
+    pool: Option<Pool<Task, Result<Outcome, SimError>>>,
     /// The reference's samples, by point and block.
     references: HashMap<(usize, u32), Sample>,
 }
@@ -158,7 +158,7 @@ impl Instrument for Ranked {
                 };
                 let machine = &machines[block as usize];
                 let scenario = spec.scenario(machine, places[point], &locks[lock], seed);
-                run(&scenario).map_err(|e| e.to_string())
+                run(&scenario)
             },
         ));
     }

@@ -69,9 +69,7 @@ pub fn with_vcpus(machine: Machine, vcpus: Option<usize>) -> Result<Machine, Err
             "{} is no virtual machine; --vcpus is for those, such as xeon-8380-vm",
             machine.name
         ))),
-        Some(vcpus) => machine
-            .with(FigureKey::VmVcpus, vcpus as f64)
-            .map_err(Error::Usage),
+        Some(vcpus) => machine.with(FigureKey::VmVcpus, vcpus as f64),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::probe::Native;
 use crate::round_trip;
 use crate::spec::Spec;
 use locklab_document::number;
+use locklab_host::error::Error;
 use locklab_host::topology::Topology;
 use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
@@ -127,7 +128,7 @@ pub fn pairs(cpus: &[usize]) -> Vec<(usize, usize)> {
 ///
 /// # Errors
 /// If no two CPUs could exchange a cache line because the machine is too busy.
-pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String> {
+pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, Error> {
     let mut passes = vec![Vec::new(); pairs.len()];
     for _ in 0..PASSES {
         for (trips, (a, b)) in passes.iter_mut().zip(pairs) {
@@ -140,7 +141,7 @@ pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, String>
 }
 
 /// Makes a fit from the round trips of each pair and the length of a cycle.
-fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
+fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, Error> {
     let mut moved = 0;
     let mut trips = Vec::new();
     for mut pair in passes {
@@ -151,7 +152,9 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, String> {
         }
     }
     if trips.is_empty() {
-        return Err("no two CPUs ran at the same time; the machine is too busy, try again".into());
+        return Err(Error::Failed(
+            "no two CPUs ran at the same time; the machine is too busy, try again".into(),
+        ));
     }
     trips.sort_by(f64::total_cmp);
     let one_way: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
@@ -222,7 +225,7 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
 ///
 /// # Errors
 /// If a lock cannot be measured at all; the message names it.
-pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Option<f64>)>, String> {
+pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Option<f64>)>, Error> {
     let mut rates = Vec::new();
     for pair in LOCKS.chunks(2) {
         let locks = [pair[0], pair[pair.len() - 1]];
@@ -238,7 +241,7 @@ fn rates_of(
     locks: [&str; 2],
     [threads, critical, non_critical]: [u64; 3],
     blocks: u32,
-) -> Result<[Option<f64>; 2], String> {
+) -> Result<[Option<f64>; 2], Error> {
     let spec = Spec {
         cells: Cells {
             threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
@@ -254,8 +257,12 @@ fn rates_of(
     let interrupt = Arc::new(AtomicBool::new(false));
     let (mut instrument, experiment) = native.instrument(plan, design, interrupt)?;
     let mut cells = experiment.cells;
-    let cell = cells.first_mut().ok_or("there is no cell to measure")?;
-    let stopped = |why| format!("{} and {} did not run: {why:?}", locks[0], locks[1]);
+    let none = || Error::Failed("there is no cell to measure".into());
+    let cell = cells.first_mut().ok_or_else(none)?;
+    let stopped = |why| {
+        let [one, other] = locks;
+        Error::Failed(format!("{one} and {other} did not run: {why:?}"))
+    };
     instrument.begin(cell, 0).map_err(stopped)?;
     let mut rates = [Vec::new(), Vec::new()];
     for pair in 0..blocks {

@@ -7,6 +7,7 @@ use crate::plan::Plan;
 use crate::probe::Native;
 use crate::replay::Replay;
 use crate::spec::Spec;
+use locklab_host::error::Error;
 use locklab_lab::experiment::{Design, Pair, Sample};
 use locklab_lab::matrix::OPS;
 use locklab_lab::runner::{Stop, run_unrecorded};
@@ -25,13 +26,14 @@ const BLOCKS: u32 = 8;
 /// the recorded one: the median over blocks.
 ///
 /// # Errors
-/// A sentence, if it cannot be replayed here or was disturbed all the time.
+/// [`Error::Failed`] if it cannot be replayed here or was disturbed all the time,
+/// [`Error::Interrupted`] if `interrupt` was set.
 pub fn replayed_by_recorded(
     native: &Native,
     replay: Replay,
     time: Duration,
     interrupt: &Arc<AtomicBool>,
-) -> Result<f64, String> {
+) -> Result<f64, Error> {
     let recorded = replay.recorded_per_s();
     let own = OWN[usize::from(replay.hottest_is_shared())];
     let spec = Spec {
@@ -49,13 +51,13 @@ pub fn replayed_by_recorded(
     };
     let (mut slices, mut experiment) = native.instrument(plan, design, Arc::clone(interrupt))?;
     match run_unrecorded(&mut slices, &mut experiment, interrupt).stopped {
-        Some(Stop::Fatal(why)) => return Err(why),
-        Some(_) => return Err("it was interrupted".into()),
+        Some(Stop::Fatal(why)) => return Err(Error::Failed(why)),
+        Some(_) => return Err(Error::Interrupted("it was interrupted".into())),
         None => {}
     }
     let samples = experiment.cells.iter().flat_map(|cell| &cell.pairs);
-    let replayed = median(samples.flat_map(Pair::samples))
-        .ok_or("the machine was too busy: every block was disturbed")?;
+    let busy = || Error::Failed("the machine was too busy: every block was disturbed".into());
+    let replayed = median(samples.flat_map(Pair::samples)).ok_or_else(busy)?;
     Ok(replayed / recorded.max(1e-9))
 }
 

@@ -17,6 +17,7 @@ use crate::work::Critical;
 use crate::workers::{Ending, OfThisMachine, Workers};
 use locklab_document::number::duration;
 use locklab_host::clock;
+use locklab_host::error::Error;
 use locklab_host::machine::Machine;
 use locklab_host::topology::real_time;
 use locklab_judge::{Direction, Interim, interim, is_look};
@@ -70,17 +71,19 @@ impl Native {
     /// measures them. `interrupt` ends a block soon when it is set.
     ///
     /// # Errors
-    /// If one of the locks does not exist, the files that fstat needs cannot be
-    /// made, or this process has a real-time scheduling policy.
+    /// [`Error::Failed`] if one of the locks does not exist, the files that fstat needs
+    /// cannot be made, or this process has a real-time scheduling policy.
     pub fn instrument(
         &self,
         plan: Plan,
         design: Design,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<(Slices, Experiment), String> {
+    ) -> Result<(Slices, Experiment), Error> {
         let code = |name: &str| {
             subject::code(name).ok_or_else(|| {
-                format!("there is no lock called '{name}'; 'locklab locks' lists them all")
+                Error::Failed(format!(
+                    "there is no lock called '{name}'; 'locklab locks' lists them all"
+                ))
             })
         };
         let codes = [code(&plan.spec.baseline)?, code(&plan.spec.experiment)?];
@@ -97,14 +100,14 @@ impl Native {
         plan: Plan,
         design: Design,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<(Slices, Experiment), String> {
+    ) -> Result<(Slices, Experiment), Error> {
         if real_time() {
-            return Err(
+            return Err(Error::Failed(
                 "this process has a real-time scheduling policy, under which spinning threads \
                  would keep the machine from anything else, ending the run included; start it \
                  without chrt"
                     .into(),
-            );
+            ));
         }
         let files = files(&plan)?;
         let slices = Slices {
@@ -132,7 +135,7 @@ impl Native {
     }
 }
 
-fn files(plan: &Plan) -> Result<Vec<File>, String> {
+fn files(plan: &Plan) -> Result<Vec<File>, Error> {
     let most = plan.spec.cells.most_threads();
     match plan.spec.cells.work {
         Work::Units => Ok(Vec::new()),
@@ -140,11 +143,11 @@ fn files(plan: &Plan) -> Result<Vec<File>, String> {
             .map(|_| tempfile::tempfile())
             .collect::<Result<_, _>>()
             .map_err(|e| {
-                format!(
+                Error::Failed(format!(
                     "cannot make {most} files in {} for fstat: {e}; set TMPDIR or ask for fewer \
                      threads",
                     std::env::temp_dir().display()
-                )
+                ))
             }),
     }
 }

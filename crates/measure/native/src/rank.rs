@@ -20,6 +20,7 @@ use crate::subject;
 use crate::timeline::SliceLength;
 use crate::workers::{Ending, LockFault};
 use locklab_document::number::duration;
+use locklab_host::error::Error;
 use locklab_judge::{Direction, Interim, fork_seed, have_left};
 use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample};
 use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
@@ -66,26 +67,24 @@ impl Native {
     /// `plan`, without pairs, and the instrument that measures them.
     ///
     /// # Errors
-    /// If one of the locks does not exist, there are more than
-    /// [`MOST_LOCKS`], or this process has a real-time
-    /// scheduling policy.
+    /// [`Error::Usage`] if one of the locks does not exist, [`Error::Failed`] if there are
+    /// more than [`MOST_LOCKS`], or this process has a real-time scheduling policy.
     pub fn ranking(
         &self,
         question: Question,
         plan: Plan,
         design: Design,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<(RankedSlices, Experiment), String> {
+    ) -> Result<(RankedSlices, Experiment), Error> {
         let locks = question.subjects.len();
         if locks > MOST_LOCKS {
-            return Err(format!(
+            return Err(Error::Failed(format!(
                 "{locks} locks are more than the {} that share a block; name fewer",
                 MOST_LOCKS
-            ));
+            )));
         }
-        let code =
-            |name: &str| subject::code(name).ok_or_else(|| subject::unknown(name, &[]).to_string());
-        let codes: Result<Vec<LockCode>, String> =
+        let code = |name: &str| subject::code(name).ok_or_else(|| subject::unknown(name, &[]));
+        let codes: Result<Vec<LockCode>, Error> =
             question.subjects.iter().map(|s| code(&s.lock)).collect();
         let (mut slices, _) = self.instrument_of(codes?, plan, design.clone(), interrupt)?;
         slices.blocks = slices.plan.blocks_of_many(locks, design.pairs);

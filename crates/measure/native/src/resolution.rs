@@ -12,6 +12,7 @@ use crate::plan::Plan;
 use crate::probe::Native;
 use crate::spec::Spec;
 use locklab_document::number;
+use locklab_host::error::Error;
 use locklab_host::machine::Machine;
 use locklab_judge::{MIN_PAIRS, Verdict, estimate};
 use locklab_lab::experiment::{Cell, Design, Experiment};
@@ -68,12 +69,13 @@ pub struct Prediction {
 /// Measures the resolution of this machine.
 ///
 /// # Errors
-/// If it cannot be measured, or was interrupted.
+/// [`Error::Failed`] if it cannot be measured, [`Error::Interrupted`] if `interrupt` was
+/// set.
 pub fn measure(
     native: &Native,
     time: Duration,
     interrupt: &Arc<AtomicBool>,
-) -> Result<Resolution, String> {
+) -> Result<Resolution, Error> {
     let mut threads = vec![1, native.topology.order.len()];
     threads.dedup();
     let spec = Spec {
@@ -94,11 +96,17 @@ pub fn measure(
     let blocks = plan.blocks(design.pairs);
     let (mut slices, mut experiment) = native
         .instrument(plan, design, Arc::clone(interrupt))
-        .map_err(|why| format!("cannot measure the machine card: {why}"))?;
+        .map_err(|error| error.reworded(|why| format!("cannot measure the machine card: {why}")))?;
     let outcome = run_unrecorded(&mut slices, &mut experiment, interrupt);
     match outcome.stopped {
-        Some(Stop::Fatal(why)) => return Err(format!("cannot measure the machine card: {why}")),
-        Some(_) => return Err("interrupted before the machine card was measured".into()),
+        Some(Stop::Fatal(why)) => {
+            let why = format!("cannot measure the machine card: {why}");
+            return Err(Error::Failed(why));
+        }
+        Some(_) => {
+            let why = "interrupted before the machine card was measured";
+            return Err(Error::Interrupted(why.into()));
+        }
         None => {}
     }
     Ok(of(native.machine.clone(), time, &experiment.cells, &blocks))
@@ -276,13 +284,16 @@ pub fn read(path: &Path) -> Option<Resolution> {
 /// Writes it to a file.
 ///
 /// # Errors
-/// If it cannot be written.
-pub fn write(resolution: &Resolution, path: &Path) -> Result<(), String> {
+/// [`Error::Failed`] if it cannot be written.
+pub fn write(resolution: &Resolution, path: &Path) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(resolution).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(path, text + "\n"))
-        .map_err(|e| format!("cannot write the machine card {}: {e}", path.display()))
+        .map_err(|e| {
+            let path = path.display();
+            Error::Failed(format!("cannot write the machine card {path}: {e}"))
+        })
 }
 
 impl Prediction {
@@ -335,7 +346,7 @@ mod tests {
     use crate::work::Calibration;
     use locklab_host::topology::Topology;
 
-    fn card(alone: f64, contended: f64) -> Resolution {
+    fn resolution_of(alone: f64, contended: f64) -> Resolution {
         let row = |threads, spread| Row {
             threads,
             scatter: vec![(spread, 20_000_000); 6],
@@ -389,22 +400,22 @@ mod tests {
     fn a_quiet_machine_decides_all_and_a_noisy_one_only_what_does_not_contend() {
         let decided = |card: &Resolution| predicted(card, vec![1, 2, 4]).unwrap();
         assert_eq!(
-            decided(&card(0.001, 0.005)),
+            decided(&resolution_of(0.001, 0.005)),
             Prediction {
                 decided: 36,
                 of: 36
             }
         );
         assert_eq!(
-            decided(&card(0.001, 0.5)),
+            decided(&resolution_of(0.001, 0.5)),
             Prediction {
                 decided: 18,
                 of: 36
             }
         );
-        let between = decided(&card(0.001, 0.035)).decided;
+        let between = decided(&resolution_of(0.001, 0.035)).decided;
         assert!(between > 18 && between < 36, "{between}");
-        assert_eq!(predicted(&card(0.001, 0.01), vec![4]), None);
+        assert_eq!(predicted(&resolution_of(0.001, 0.01), vec![4]), None);
         assert!((two_sided_tail(1.96) - 0.05).abs() < 1e-3);
     }
 
@@ -448,7 +459,7 @@ mod tests {
             (read(&path), super::path(Path::new(":memory:"))),
             (None, None)
         );
-        let card = card(0.002, 0.01);
+        let card = resolution_of(0.002, 0.01);
         write(&card, &path).unwrap();
         assert_eq!(read(&path), Some(card.clone()));
         assert_eq!(card.facts().len(), 4);

@@ -320,9 +320,7 @@ impl Run {
     ) -> Result<Scenario, Error> {
         if !self.pause {
             // A turn of an empty loop.
-            machine = machine
-                .with(FigureKey::CorePauseCycles, 1.0)
-                .map_err(Error::Usage)?;
+            machine = machine.with(FigureKey::CorePauseCycles, 1.0)?;
         }
         // A counter has no lock, and none is taken.
         let lock = counting(&self.lock).map_or(self.lock.as_str(), |_| "tas");
@@ -397,7 +395,7 @@ impl Experiment {
             .iter()
             .try_fold(machine, |machine, (key, &value)| {
                 match FACTS.into_iter().find(|fact| fact.name() == key) {
-                    Some(fact) => machine.with(fact, value).map_err(Error::Usage),
+                    Some(fact) => machine.with(fact, value),
                     None => Err(Error::Usage(format!(
                         "`{key}` is no fact of a data sheet; those are {}",
                         FACTS.map(FigureKey::name).join(", ")

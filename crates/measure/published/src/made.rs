@@ -2,7 +2,7 @@
 //! of. It must know no lock.
 
 use locklab_locks::RawLock;
-use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
+use locklab_sim::{Foreign, Scenario, Sim, SimError, Simulation, simulate_lock};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub(crate) type Make = fn() -> Arc<dyn Foreign>;
 struct Simulated<L>(PhantomData<fn() -> L>);
 
 impl<L: RawLock<Sim>> Foreign for Simulated<L> {
-    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
-        simulate_lock::<L>(scenario).map_err(|error| error.to_string())
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, SimError> {
+        simulate_lock::<L>(scenario)
     }
 }
 

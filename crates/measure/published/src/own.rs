@@ -178,7 +178,7 @@ impl OwnReference {
                 format!("`rule` is missing: it says what a rate means, and is one of {known}");
             (end, what)
         })?;
-        let rule = Rule::named(rule.get_ref()).map_err(|what| (at(rule.span()), what))?;
+        let rule = Rule::named(rule.get_ref()).map_err(|what| (at(rule.span()), what.into()))?;
         let placement = file.placement.as_ref().ok_or_else(|| {
             let known = Placement::ALL.map(|(name, _)| name).join(", ");
             let what = format!(
@@ -186,8 +186,8 @@ impl OwnReference {
             );
             (end, what)
         })?;
-        let placement =
-            Placement::named(placement.get_ref()).map_err(|what| (at(placement.span()), what))?;
+        let placement = Placement::named(placement.get_ref())
+            .map_err(|what| (at(placement.span()), what.into()))?;
         let most = machine.cpus();
         let mut threads = Vec::new();
         for number in file.threads.get_ref() {

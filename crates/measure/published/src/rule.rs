@@ -5,6 +5,7 @@
 //! another question: with fixed work a lock that is not fair ends its threads one
 //! after the other, and what a rate then means depends on the rule.
 
+use locklab_host::error::Error;
 use locklab_sim::{Outcome, Stop};
 use serde::{Deserialize, Serialize};
 
@@ -44,12 +45,12 @@ impl Rule {
     /// Returns the rule of this name.
     ///
     /// # Errors
-    /// If there is none; the message lists all.
-    pub fn named(name: &str) -> Result<Self, String> {
+    /// [`Error::Usage`] if there is none; the message lists all.
+    pub fn named(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, rule)| *rule).ok_or_else(|| {
             let known = Self::ALL.map(|(name, _)| name).join(", ");
-            format!("no rule is called `{name}`; there are {known}")
+            Error::Usage(format!("no rule is called `{name}`; there are {known}"))
         })
     }
 
@@ -85,7 +86,7 @@ mod tests {
         for (name, rule) in Rule::ALL {
             assert_eq!((Rule::named(name), rule.name()), (Ok(rule), name));
         }
-        let error = Rule::named("best-of-ten").unwrap_err();
+        let error = Rule::named("best-of-ten").unwrap_err().to_string();
         assert!(error.contains("fixed-work-by-mean"), "{error}");
     }
 

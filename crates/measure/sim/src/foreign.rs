@@ -4,6 +4,7 @@
 //! It must hold no state of one simulation: a name is registered once per
 //! process, and used by all its threads.
 
+use crate::error::SimError;
 use crate::libraries::library_locks;
 use crate::scenario::{Scenario, Simulation};
 use locklab_locks::catalogue;
@@ -15,10 +16,9 @@ pub trait Foreign: Send + Sync {
     /// Runs a scenario, whose lock is this one.
     ///
     /// # Errors
-    /// The reason why the simulation has no outcome, in one sentence: the lock
-    /// deadlocks, admits two holders or crashes, or the scenario does not fit
-    /// the machine or the lock.
-    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String>;
+    /// Why the simulation has no outcome: the lock deadlocks, admits two holders or
+    /// crashes, or the scenario does not fit the machine or the lock.
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, SimError>;
 }
 
 static REGISTERED: RwLock<BTreeMap<String, Arc<dyn Foreign>>> = RwLock::new(BTreeMap::new());

@@ -236,15 +236,17 @@ impl Machine {
     /// Returns the same machine with a different value for one figure.
     ///
     /// # Errors
-    /// If it may not have that value.
-    pub fn with(mut self, key: FigureKey, value: f64) -> Result<Self, String> {
+    /// [`Error::Usage`] if it may not have that value.
+    pub fn with(mut self, key: FigureKey, value: f64) -> Result<Self, Error> {
         key.kind().check(value)?;
         if let Some(figure) = self.figures.get_mut(&key) {
             figure.value = value;
             figure.origin = Origin::Override;
         }
-        self.contradiction().map_or(Ok(()), |(_, what)| Err(what))?;
-        Ok(self)
+        match self.contradiction() {
+            Some((_, what)) => Err(Error::Usage(what)),
+            None => Ok(self),
+        }
     }
 
     /// Returns the same machine where a woken thread runs after `mean_us` on average, and the
@@ -252,8 +254,8 @@ impl Machine {
     /// them is the median.
     ///
     /// # Errors
-    /// If the figures may not have these values.
-    pub fn with_wakes(self, mean_us: f64, spread: f64) -> Result<Self, String> {
+    /// [`Error::Usage`] if the figures may not have these values.
+    pub fn with_wakes(self, mean_us: f64, spread: f64) -> Result<Self, Error> {
         let mean_by_median = mean_wake(spread);
         self.with(FigureKey::SchedulerWakeUs, mean_us / mean_by_median)?
             .with(FigureKey::SchedulerWakeSpread, spread)
@@ -412,16 +414,16 @@ impl FromStr for FigureKey {
 
 impl FigureKind {
     /// Checks that a value is allowed; the message says which are.
-    pub(crate) fn check(&self, value: f64) -> Result<(), String> {
+    pub(crate) fn check(&self, value: f64) -> Result<(), Error> {
         let (low, high) = self.allowed;
         if !(low..=high).contains(&value) || (self.whole && value.fract() != 0.0) {
             let sort = if self.whole { "whole number" } else { "number" };
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "`{}` is {value}; allowed is a {sort} from {low} to {high}{}{}",
                 self.key,
                 if self.unit.is_empty() { "" } else { " " },
                 self.unit
-            ));
+            )));
         }
         Ok(())
     }

@@ -274,7 +274,7 @@ impl Reader<'_> {
         let check = |place: &Value<'_>| -> Result<f64, Fault> {
             let value = number(kind.key.name(), place)?;
             kind.check(value)
-                .map_err(|what| (place.span().start, what))?;
+                .map_err(|what| (place.span().start, what.into()))?;
             Ok(value)
         };
         let DeValue::Table(fields) = entry.get_ref() else {

@@ -21,7 +21,6 @@ use crate::sleepers;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
-use locklab_host::error::Error;
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
 use locklab_workload::{Turn, fork_seed, turns as drawn};
@@ -57,9 +56,7 @@ pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
 /// The same errors as [`run`].
 pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     if let Some(lock) = registered(&scenario.lock) {
-        return lock
-            .simulate(scenario)
-            .map_err(|why| SimError::Refused(Error::Failed(why)));
+        return lock.simulate(scenario);
     }
     // A big lock can tell whether it is held; for others the word is read.
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))

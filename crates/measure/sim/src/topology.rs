@@ -3,6 +3,7 @@
 use crate::distance::Distance;
 use crate::machine::{FigureKey, Machine};
 use crate::rng::Rng;
+use locklab_host::error::Error;
 use serde::{Deserialize, Serialize};
 
 /// The order in which threads are given CPUs. A file has its name.
@@ -46,15 +47,15 @@ impl Placement {
     /// Returns the placement of this name.
     ///
     /// # Errors
-    /// If there is none; the message lists all.
-    pub fn named(name: &str) -> Result<Self, String> {
+    /// [`Error::Usage`] if there is none; the message lists all.
+    pub fn named(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, placement)| *placement).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!(
+            Error::Usage(format!(
                 "no placement is called `{name}`; there are {}",
                 known.join(", ")
-            )
+            ))
         })
     }
 }
@@ -66,9 +67,9 @@ impl From<Placement> for &'static str {
 }
 
 impl TryFrom<String> for Placement {
-    type Error = String;
+    type Error = Error;
 
-    fn try_from(name: String) -> Result<Self, String> {
+    fn try_from(name: String) -> Result<Self, Error> {
         Self::named(&name)
     }
 }

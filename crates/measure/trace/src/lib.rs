@@ -43,7 +43,7 @@ pub use kernel_callers::kernel_caller;
 pub use modules::{Module, calls};
 pub use order::InOrder;
 pub use perf::{KernelWait, KernelWaits, kernel_waits, kernel_waits_of, recording_of_perf};
-pub use perf_lines::{PerfEvent, Point};
+pub use perf_lines::{PerfError, PerfEvent, Point};
 pub use perf_tables::{LockRow, LockTable, lock_table};
 pub use read::{Apart, Fault, Info, Missing, Thread, Trace};
 pub use without_cpu::{CpuTime, WithoutCpu};

@@ -13,7 +13,7 @@
 use crate::event::{Access, Attempt, Event, Frames, Payload};
 use crate::header::{Header, MOST_BLOCKS, Source};
 use crate::kernel_callers::is_locking;
-use crate::perf_lines::{PerfEvent, Point, read};
+use crate::perf_lines::{PerfError, PerfEvent, Point, read};
 use crate::write::file;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -66,8 +66,8 @@ pub struct KernelWaits {
 /// and lock. A text without events has none.
 ///
 /// # Errors
-/// A sentence with the number of the line, if one is no line of such a text.
-pub fn kernel_waits(text: &str) -> Result<KernelWaits, String> {
+/// [`PerfError`] with the number of the line, if one is no line of such a text.
+pub fn kernel_waits(text: &str) -> Result<KernelWaits, PerfError> {
     Ok(kernel_waits_of(&read(text)?))
 }
 
@@ -85,8 +85,8 @@ pub fn kernel_waits_of(events: &[PerfEvent<'_>]) -> KernelWaits {
 /// of the text is not in it. `name` is that of the text.
 ///
 /// # Errors
-/// A sentence, if the text is none of these, or has no lock event.
-pub fn recording_of_perf(text: &str, name: &Path) -> Result<(Vec<u8>, Option<String>), String> {
+/// [`PerfError`] if the text is none of these, or has no lock event.
+pub fn recording_of_perf(text: &str, name: &Path) -> Result<(Vec<u8>, Option<String>), PerfError> {
     recording(&read(text)?, name)
 }
 
@@ -126,13 +126,16 @@ struct Reading<'e, 'a> {
 }
 
 /// Returns the bytes of the recording, and what of the text is not in it.
-fn recording(events: &[PerfEvent<'_>], text: &Path) -> Result<(Vec<u8>, Option<String>), String> {
+fn recording(
+    events: &[PerfEvent<'_>],
+    text: &Path,
+) -> Result<(Vec<u8>, Option<String>), PerfError> {
     if events.is_empty() {
-        return Err(
+        return Err(PerfError(
             "it has no event of a lock; 'perf lock record' or 'perf record -e lock:* -a' records \
              them"
                 .into(),
-        );
+        ));
     }
     let frames: Vec<Vec<[u8; 8]>> = events
         .iter()
@@ -148,9 +151,9 @@ fn recording(events: &[PerfEvent<'_>], text: &Path) -> Result<(Vec<u8>, Option<S
     reading.pending();
     if reading.lanes.is_empty() {
         let (line, _) = reading.unmatched;
-        return Err(format!(
+        return Err(PerfError(format!(
             "no wait in it has a begin and an end; the end in line {line} has no begin"
-        ));
+        )));
     }
     let source = match events.iter().all(is_wait) {
         true => Source::KernelWaits,
@@ -166,9 +169,8 @@ fn recording(events: &[PerfEvent<'_>], text: &Path) -> Result<(Vec<u8>, Option<S
             text.display()
         )
     });
-    let bytes = reading
-        .file(source, text)
-        .ok_or("it has more events than a recording can hold")?;
+    let full = || PerfError("it has more events than a recording can hold".into());
+    let bytes = reading.file(source, text).ok_or_else(full)?;
     Ok((bytes, missed))
 }
 

@@ -4,6 +4,20 @@
 //! It only reads text: what belongs together, `perf` decides. A line
 //! that it does not know is an error with its number, and never skipped.
 
+use std::fmt;
+
+/// Says in one clause why a text makes no recording, or has no waits that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerfError(pub(crate) String);
+
+impl fmt::Display for PerfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PerfError {}
+
 /// A lock tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
@@ -65,8 +79,8 @@ const TRACING: [&str; 4] = [
 /// Returns the events of a text of `perf script` or of tracefs, lock tracepoints only.
 ///
 /// # Errors
-/// A sentence with the number of the line, if one is no line of such a text.
-pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
+/// [`PerfError`] with the number of the line, if one is no line of such a text.
+pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, PerfError> {
     let mut events: Vec<PerfEvent<'_>> = Vec::new();
     // Whether calls belong to the last event.
     let mut calls = false;
@@ -106,9 +120,9 @@ pub(crate) fn read(text: &str) -> Result<Vec<PerfEvent<'_>>, String> {
                 waiting = None;
             }
             None => {
-                return Err(format!(
+                return Err(PerfError(format!(
                     "line {number} is no line of 'perf script' or tracefs"
-                ));
+                )));
             }
         }
     }
@@ -210,7 +224,7 @@ fn call(line: &str) -> Option<(u64, &str)> {
 /// that no other group has.
 const CONTENTION: [&str; 2] = ["contention_begin", "contention_end"];
 
-fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, String> {
+fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, PerfError> {
     let name = match head.event.strip_prefix("lock:") {
         Some(name) => name,
         None if CONTENTION.contains(&head.event) => head.event,
@@ -229,9 +243,9 @@ fn event<'a>(line: usize, head: &Head<'a>) -> Result<Option<PerfEvent<'a>>, Stri
     let lock = digits
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())
         .ok_or_else(|| {
-            format!(
+            PerfError(format!(
                 "line {line} has no address of a lock; record as root, with kernel.kptr_restrict 0"
-            )
+            ))
         })?;
     let mut words = rest.split_whitespace().peekable();
     let mut shared = false;

@@ -39,7 +39,7 @@ pub use folders::remove_folders;
 pub use inspect::Facts;
 pub use native::NativeLibrary;
 pub use own_lock::OwnLock;
-pub use rust_lock::{bring, brought, brought_to_checker};
+pub use rust_lock::{bring, registered, registered_candidate};
 pub use source::{KernelLock, Source};
 pub use template::{check_template, write_template};
 

@@ -13,7 +13,7 @@ use crate::source::Source;
 use locklab_host::error::Error;
 use locklab_locks::{Fairness, Info};
 use locklab_native::subject::Subject;
-use locklab_sim::{Foreign, Scenario, Simulation};
+use locklab_sim::{Foreign, Scenario, SimError, Simulation};
 use locklab_verify::{Candidate, Property};
 use nix::sys::signal::Signal;
 use serde::{Serialize, de::DeserializeOwned};
@@ -352,8 +352,8 @@ impl OwnLock {
 }
 
 impl Foreign for OwnLock {
-    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
-        Self::simulate(self, scenario).map_err(|e| e.to_string())
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, SimError> {
+        Ok(Self::simulate(self, scenario)?)
     }
 }
 

@@ -7,14 +7,14 @@
 use locklab_locks::{NativePlatform, RawLock};
 use locklab_native::LockCode;
 use locklab_native::subject::{self, Subject};
-use locklab_sim::{Foreign, Scenario, Sim, Simulation, simulate_lock};
+use locklab_sim::{Foreign, Scenario, Sim, SimError, Simulation, simulate_lock};
 use locklab_verify::{Candidate, Loom, Property, properties};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Promises = fn() -> Vec<Property>;
 
-static BROUGHT: Mutex<Vec<(&'static str, Promises)>> = Mutex::new(Vec::new());
+static REGISTERED: Mutex<Vec<(&'static str, Promises)>> = Mutex::new(Vec::new());
 
 /// Makes every command find a lock by the name in its `INFO`: its type on
 /// this machine's own CPUs, on the simulator's, and on the checker's.
@@ -33,29 +33,31 @@ where
     };
     subject::register(subject, LockCode::of::<N>());
     locklab_sim::register(name, Arc::new(Simulated::<S>(PhantomData)));
-    let mut brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
-    brought.push((name, properties::<C>));
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    registered.push((name, properties::<C>));
 }
 
 struct Simulated<L>(PhantomData<fn() -> L>);
 
 impl<L: RawLock<Sim>> Foreign for Simulated<L> {
-    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, String> {
-        simulate_lock::<L>(scenario).map_err(|e| e.to_string())
+    fn simulate(&self, scenario: &Scenario) -> Result<Simulation, SimError> {
+        simulate_lock::<L>(scenario)
     }
 }
 
 /// Returns the locks that have been registered.
-pub fn brought() -> Vec<Subject> {
-    let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = brought.iter().map(|(name, _)| subject::find(name));
+pub fn registered() -> Vec<Subject> {
+    let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = registered.iter().map(|(name, _)| subject::find(name));
     found.flatten().collect()
 }
 
 /// Returns the lock of this name for the checker, if it has been registered.
-pub fn brought_to_checker(name: &str) -> Option<Candidate> {
-    let brought = BROUGHT.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_, promises) = brought.iter().find(|(brought, _)| *brought == name)?;
+pub fn registered_candidate(name: &str) -> Option<Candidate> {
+    let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, promises) = registered
+        .iter()
+        .find(|(registered, _)| *registered == name)?;
     Some(Candidate {
         name: name.to_owned(),
         properties: promises(),

@@ -176,9 +176,8 @@ impl Machines {
             delta: file.delta.fraction(),
             ..Design::usual(pairs.unwrap_or_else(|| pairs_for(plan.cells.len())))
         };
-        let made = native.instrument(plan, design, Arc::clone(interrupt));
         let (mut instrument, mut experiment) =
-            made.map_err(|why| Error::Failed(why.to_string()))?;
+            native.instrument(plan, design, Arc::clone(interrupt))?;
         if let Some(sources) = own_locks::sources(pair) {
             experiment.spec["own_locks"] = json!(sources);
         }

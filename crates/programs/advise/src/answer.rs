@@ -9,7 +9,7 @@ use crate::here::{self, Here};
 use crate::question::{Candidate, Question, TODAY, candidates, generic};
 use crate::report::{document, nothing};
 use crate::runs::{Advice, points};
-use crate::words::Context;
+use crate::words::{Context, first_line};
 use locklab_document::Document;
 use locklab_document::number::percent;
 use locklab_host::error::Error;
@@ -255,11 +255,11 @@ impl Asking {
                         .ok_or_else(|| Error::Interrupted("interrupted; nothing is kept".into()))?;
                     Ok(Advice { gate, points })
                 }
-                Err(why) => Err(why),
+                Err(why) => Err(why.into()),
             },
             Err(why) => Err(why),
         };
-        let not_simulated = advice.as_ref().err().map(|why| first_line(why));
+        let not_simulated = advice.as_ref().err().map(first_line);
         let recorded = &program.recorded;
         let lived = recorded.window_ns * program.threads.len() as f64;
         let hottest = program.locks.first();
@@ -296,11 +296,12 @@ const FEW: f64 = 0.01;
 
 /// Simulates the program as it was recorded; where the waits of its threads are not
 /// understood, once more with these as delays.
-fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, String> {
+fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, Error> {
     let mut nearest: Option<Nearest> = None;
-    let mut why = "there is nothing to simulate".to_owned();
+    let mut why = Error::Failed("there is nothing to simulate".into());
     for delays in [false, true] {
-        let checked = within(recording, SPLIT_LOCKS, true, delays).map_err(|e| e.to_string())?;
+        let checked = within(recording, SPLIT_LOCKS, true, delays)
+            .map_err(|fault| Error::Failed(fault.to_string()))?;
         match Gate::of(&checked, question) {
             Ok(gate) => {
                 let understood = gate.forced() <= FEW;
@@ -312,7 +313,7 @@ fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, String
                     break;
                 }
             }
-            Err(error) => why = error.to_string(),
+            Err(error) => why = error.into(),
         }
     }
     nearest.ok_or(why)
@@ -346,11 +347,6 @@ fn most_wait_for(recording: &Recording, of: impl Fn(LockKind) -> bool) -> bool {
     let these = locks.iter().filter(|lock| of(lock.kind));
     let waited: u64 = these.map(|lock| lock.tally.waited).sum();
     all > 0 && 2 * waited >= all
-}
-
-/// Returns what is said of a failure in a line.
-fn first_line(why: &str) -> String {
-    why.lines().next().unwrap_or(why).to_owned()
 }
 
 /// Holds how many times as long the window is where one thread alone takes locks in the usual one.

@@ -49,7 +49,7 @@ pub(crate) fn measured(
     }
     if let Some(scheduling) = scheduling::measure(a, b) {
         for (key, us) in scheduling.figures() {
-            machine = machine.with(key.parse()?, us).map_err(Error::Failed)?;
+            machine = machine.with(key.parse()?, us).map_err(failed)?;
         }
         machine.description += &format!(
             ", and what futexes cost, measured now: {:.1} µs for a call, {:.1} µs to wake, {:.1} µs \
@@ -79,7 +79,7 @@ fn with_transfers(mut machine: Machine, ns: f64) -> Result<Machine, Error> {
         keys.reverse();
     }
     for key in keys {
-        machine = machine.with(key, ns).map_err(Error::Failed)?;
+        machine = machine.with(key, ns).map_err(failed)?;
     }
     Ok(machine)
 }
@@ -142,7 +142,7 @@ pub(crate) fn as_recorded(
     {
         machine = machine
             .with(FigureKey::SchedulerCallUs, call / 1e3)
-            .map_err(Error::Failed)?;
+            .map_err(failed)?;
         machine.description += &format!("; as recorded, {:.2} µs for a call", call / 1e3);
     }
     let us = |key| 1e3 * machine.get(key);
@@ -155,7 +155,7 @@ pub(crate) fn as_recorded(
     {
         machine = machine
             .with(FigureKey::SchedulerWakeCallUs, call / 1e3)
-            .map_err(Error::Failed)?;
+            .map_err(failed)?;
         machine.description += &format!("; as recorded, {:.1} µs to wake a thread", call / 1e3);
     }
     // With more threads than CPUs it waited for a CPU too.
@@ -167,12 +167,15 @@ pub(crate) fn as_recorded(
             Some(spread) => spread.clamp(1.0, 100.0),
             None => machine.get(FigureKey::SchedulerWakeSpread),
         };
-        machine = machine
-            .with_wakes(wake / 1e3, spread)
-            .map_err(Error::Failed)?;
+        machine = machine.with_wakes(wake / 1e3, spread).map_err(failed)?;
         machine.description += &format!("; as recorded, {:.1} µs until it ran", wake / 1e3);
     }
     Ok(machine)
+}
+
+/// Returns the failure of a figure that was measured or recorded: no argument is at fault.
+fn failed(error: Error) -> Error {
+    Error::Failed(error.into())
 }
 
 /// The time for which the program is replayed.
@@ -231,7 +234,7 @@ pub(crate) fn replayed(
         match rate {
             Ok(_) if elsewhere(apart).is_some() => {}
             Ok(rate) => return Ok(Here::Rate(rate)),
-            Err(why) => return Ok(Here::Not(why)),
+            Err(why) => return Ok(Here::Not(why.into())),
         }
     }
     Ok(Here::Not("the CPUs were moved during each attempt".into()))

@@ -60,7 +60,7 @@ pub(crate) fn data(
                 "run": point.locks[*number].as_ref().ok().map(|runs| run_json(&runs[0])),
             })).collect::<Vec<_>>(),
             "failed": point.locks.iter().zip(&question.locks).filter_map(|(runs, lock)| {
-                Some(json!({ "name": lock.name(), "why": runs.as_ref().err()? }))
+                Some(json!({ "name": lock.name(), "why": runs.as_ref().err()?.to_string() }))
             }).collect::<Vec<_>>(),
             "what_ifs": point.what_ifs.iter().map(|(name, run)| json!({
                 "name": name,

@@ -37,7 +37,7 @@ pub(crate) fn generic(cpus: usize) -> Result<Machine, Error> {
         .ok_or_else(|| Error::Failed("there is no machine flat-16".into()))?;
     let mut machine = flat
         .with(FigureKey::TopologyCores, cpus as f64)
-        .map_err(Error::Failed)?;
+        .map_err(|error| Error::Failed(error.into()))?;
     machine.name = "the machine that recorded".to_owned();
     machine.description = format!("a model of which only the number of CPUs is known: {cpus}");
     Ok(machine)

@@ -10,7 +10,7 @@ use crate::runs::Advice;
 use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Context, Summary, besides, not_seen, to_confirm};
+use crate::words::{Context, Summary, besides, first_line, not_seen, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_lock_use::{Bound, LockUse};
@@ -263,18 +263,14 @@ fn point(summary: &Summary<'_>, question: &Question, gate: &Gate) -> Section {
         .iter()
         .zip(&question.locks)
         .filter_map(|(runs, lock)| {
-            let why = runs.as_ref().err()?;
-            let first = why.lines().next().unwrap_or(why);
-            Some(format!("{} could not be simulated: {first}", lock.name()))
+            let why = first_line(runs.as_ref().err()?);
+            Some(format!("{} could not be simulated: {why}", lock.name()))
         });
     let sizes = gate.gives_sizes();
     let what_ifs = point.what_ifs.iter().filter(|_| sizes);
     let what_ifs = what_ifs.map(|(name, run)| match run {
         Ok(run) => format!("if {name}: {:.2}", run.rate / today.rate.max(1e-12)),
-        Err(why) => format!(
-            "if {name}: not known ({})",
-            why.lines().next().unwrap_or(why)
-        ),
+        Err(why) => format!("if {name}: not known ({})", first_line(why)),
     });
     let mut sized: Vec<String> = Vec::new();
     if sizes {

@@ -3,6 +3,7 @@
 use crate::gate::Gate;
 use crate::limits::{LEAST_DRAWS, MOST_EVENTS};
 use crate::question::Question;
+use locklab_host::error::Error;
 use locklab_judge::fork_seed;
 use locklab_replay::{Program, Role};
 use locklab_sim::band::{draws, with_system};
@@ -36,11 +37,11 @@ pub(crate) struct Point {
     /// A lock that nothing can beat, by draw.
     pub ideal: Vec<Replayed>,
     /// The candidates, by draw; or why one cannot be simulated.
-    pub locks: Vec<Result<Vec<Replayed>, String>>,
+    pub locks: Vec<Result<Vec<Replayed>, SimError>>,
     /// The program without its locks, which shows whether they are what limits it.
     pub free: Replayed,
     /// Today's lock, used otherwise: what is different, and what came of it.
-    pub what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
+    pub what_ifs: Vec<(&'static str, Result<Replayed, SimError>)>,
     /// Says how many times as long the same takes as it was recorded, because holds
     /// grow.
     pub longer: f64,
@@ -107,14 +108,14 @@ impl Variants {
 /// simulations that are done, and of all.
 ///
 /// # Errors
-/// The reason if today's lock or no lock at all cannot be simulated: then
+/// [`SimError`] if today's lock or no lock at all cannot be simulated: then
 /// nothing can be said. `None` if it was interrupted.
 pub(crate) fn points(
     program: &Program,
     question: &Question,
     interrupt: &AtomicBool,
     progress: impl Fn(usize, usize) + Sync,
-) -> Result<Option<Vec<Point>>, String> {
+) -> Result<Option<Vec<Point>>, SimError> {
     let threads = match question.threads.is_empty() {
         true => vec![program.scaling_threads()],
         false => question.threads.clone(),
@@ -196,7 +197,7 @@ pub(crate) fn points(
     for (place, (machine, threads, roles)) in places.iter().enumerate() {
         let mut point = Gathered::default();
         while let Some((task, result)) = results.next_if(|(task, _)| task.place == place) {
-            point.add(task.what, result.map_err(|e| e.to_string()))?;
+            point.add(task.what, result)?;
         }
         let mut point = point.point(*machine, *threads, roles.len(), question)?;
         let variants = &variants[&which(*machine, roles)];
@@ -277,13 +278,13 @@ fn all(
 struct Gathered {
     today: Vec<Replayed>,
     ideal: Vec<Replayed>,
-    locks: Vec<(usize, Result<Replayed, String>)>,
+    locks: Vec<(usize, Result<Replayed, SimError>)>,
     free: Option<Replayed>,
-    what_ifs: Vec<(&'static str, Result<Replayed, String>)>,
+    what_ifs: Vec<(&'static str, Result<Replayed, SimError>)>,
 }
 
 impl Gathered {
-    fn add(&mut self, what: What, result: Result<Replayed, String>) -> Result<(), String> {
+    fn add(&mut self, what: What, result: Result<Replayed, SimError>) -> Result<(), SimError> {
         match what {
             What::Today => self.today.push(result?),
             What::Ideal => self.ideal.push(result?),
@@ -300,8 +301,9 @@ impl Gathered {
         threads: usize,
         running: usize,
         question: &Question,
-    ) -> Result<Point, String> {
-        let of = |number: usize| -> Result<Vec<Replayed>, String> {
+    ) -> Result<Point, SimError> {
+        let none = || Error::Failed("a simulation ended without an outcome".into());
+        let of = |number: usize| -> Result<Vec<Replayed>, SimError> {
             let of_lock = self.locks.iter().filter(|(lock, _)| *lock == number);
             of_lock.map(|(_, result)| result.clone()).collect()
         };
@@ -312,7 +314,7 @@ impl Gathered {
             locks: (0..question.locks.len()).map(of).collect(),
             today: self.today,
             ideal: self.ideal,
-            free: self.free.ok_or("a simulation ended without an outcome")?,
+            free: self.free.ok_or_else(none)?,
             what_ifs: self.what_ifs,
             longer: 1.0,
         })

@@ -139,6 +139,12 @@ pub(crate) fn bound(summaries: &[Summary<'_>], question: &Question) -> String {
     format!("No lock can gain more than {}{rest}.", list(&places))
 }
 
+/// Returns the first line of a failure; a deadlock has more.
+pub(crate) fn first_line(why: &impl std::fmt::Display) -> String {
+    let why = why.to_string();
+    why.lines().next().unwrap_or(&why).to_owned()
+}
+
 /// Returns the candidates in words: those that help somewhere and harm nowhere, those
 /// that change nothing, those that must not be taken.
 fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> String {

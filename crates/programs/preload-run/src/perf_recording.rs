@@ -36,7 +36,8 @@ impl FromPerf {
             ));
         }
         let text = String::from_utf8_lossy(&bytes);
-        let (bytes, missed) = recording_of_perf(&text, &self.text).map_err(bad)?;
+        let (bytes, missed) =
+            recording_of_perf(&text, &self.text).map_err(|e| bad(e.to_string()))?;
         fs::write(&self.file, bytes)
             .map_err(|e| of(&self.file, format!("cannot be written: {e}")))?;
         Ok(Recorded::read(&self.file)?.with_notes(missed.into_iter().collect()))

@@ -47,11 +47,11 @@ struct Front {
     argument: String,
 }
 
-/// Returns the processor of this machine, if its front end is known; otherwise a sentence.
+/// Returns the processor of this machine.
 ///
 /// # Errors
-/// A sentence that names the processor.
-pub fn processor_of_this_machine() -> Result<Processor, String> {
+/// [`Error::Usage`] if its front end is not known; the sentence names it.
+pub fn processor_of_this_machine() -> Result<Processor, Error> {
     #[cfg(target_arch = "x86_64")]
     {
         let cpuid = raw_cpuid::CpuId::new();
@@ -61,15 +61,17 @@ pub fn processor_of_this_machine() -> Result<Processor, String> {
             let known = Processor::identified(vendor.as_str(), family.into(), model.into());
             return known.ok_or_else(|| {
                 let names = Processor::names().collect::<Vec<_>>().join(", ");
-                format!(
+                Error::Usage(format!(
                     "the front end of this processor ({}, family {family}, model {model}) is not \
                      known: name one with --processor ({names})",
                     vendor.as_str()
-                )
+                ))
             });
         }
     }
-    Err("this machine does not say what its processor is: name one with --processor".into())
+    Err(Error::Usage(
+        "this machine does not say what its processor is: name one with --processor".into(),
+    ))
 }
 
 /// The result of an emulated execution.
@@ -166,7 +168,7 @@ impl Model {
     pub fn with_processor(mut self, name: Option<&str>, given: bool) -> Result<Self, Error> {
         let (processor, argument) = match name {
             None => {
-                let processor = processor_of_this_machine().map_err(Error::Usage)?;
+                let processor = processor_of_this_machine()?;
                 let known = Processor::names()
                     .find(|name| Processor::named(name).as_ref() == Ok(&processor))
                     .unwrap_or_default();
@@ -195,7 +197,8 @@ impl Model {
             .map_err(|e| Error::Usage(e.to_string()))?;
             self.source = "the processor's";
         }
-        Frontend::new(&processor, self.geometry, Prefetch::None).map_err(Error::Usage)?;
+        Frontend::new(&processor, self.geometry, Prefetch::None)
+            .map_err(|e| Error::Usage(e.to_string()))?;
         self.front = Some(Front {
             processor,
             argument,

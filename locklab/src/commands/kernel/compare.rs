@@ -85,10 +85,8 @@ pub fn plan(
     let vcpus = guests.vcpus()?;
     experiment.guests.lock_profile = guests.lock_profile;
     experiment.guests.processor = guests.processor()?.map(str::to_owned);
-    let mut loads = experiment
-        .loads(workloads, guests.operations, vcpus)
-        .map_err(Error::Usage)?;
-    disk(&experiment.machine, &mut loads).map_err(Error::Usage)?;
+    let mut loads = experiment.loads(workloads, guests.operations, vcpus)?;
+    disk(&experiment.machine, &mut loads)?;
     Ok(Plan {
         loads,
         experiment,
@@ -101,11 +99,13 @@ pub fn plan(
 }
 
 /// Gives fs-mark the disk that the file and the command line name.
-fn disk(machine: &TestMachineSettings, loads: &mut [Load]) -> Result<(), String> {
+fn disk(machine: &TestMachineSettings, loads: &mut [Load]) -> Result<(), Error> {
     let is_fs_mark = |load: &Load| load.workload == Workload::FsMark;
     if !loads.iter().any(is_fs_mark) {
         return match &machine.typed_disk {
-            Some(_) => Err("--scratch-disk is for fs-mark, which does not run here".into()),
+            Some(_) => Err(Error::Usage(
+                "--scratch-disk is for fs-mark, which does not run here".into(),
+            )),
             None => Ok(()),
         };
     }

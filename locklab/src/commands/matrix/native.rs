@@ -44,9 +44,7 @@ pub(super) fn comparison<'a>(
         .ok()
         .and_then(|store| resolution::read(&resolution::path(&store)?))
         .and_then(|resolution| resolution.predict(&plan, &design, &native.machine));
-    let (instrument, mut experiment) = native
-        .instrument(plan, design, Arc::clone(&interrupt))
-        .map_err(Error::Failed)?;
+    let (instrument, mut experiment) = native.instrument(plan, design, Arc::clone(&interrupt))?;
     if let Some(prediction) = prediction {
         prediction.note(&mut experiment);
     }

@@ -48,7 +48,7 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
     }
     let mut asked: Vec<Subject> = if all {
         let every = subject::all().into_iter();
-        every.chain(locklab_own_lock::brought()).collect()
+        every.chain(locklab_own_lock::registered()).collect()
     } else {
         let named = args.locks.iter().map(|name| own::subject(name, &args.own));
         named.collect::<Result<_, _>>()?

@@ -58,9 +58,8 @@ pub(super) fn comparison<'a>(
             .without_retry(NO_RETRY)?
             .design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
-    let (instrument, experiment) = native
-        .ranking(question, plan, design, Arc::clone(&interrupt))
-        .map_err(Error::Failed)?;
+    let (instrument, experiment) =
+        native.ranking(question, plan, design, Arc::clone(&interrupt))?;
     let mut options = Options::new(comparing, common, &interrupt);
     options.time_limit = args.here.time_limit.map(Limit::duration);
     Ok(Comparison {

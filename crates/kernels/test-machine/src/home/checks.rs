@@ -157,7 +157,7 @@ impl Home {
                 ),
                 "",
             ),
-            Err(why) => (State::Missing, why, ""),
+            Err(why) => (State::Missing, why.into(), ""),
         };
         add("Network", state, found, remedy);
         checks

@@ -130,6 +130,7 @@ fn too_many_locks_are_refused_in_a_sentence() {
         refused
             .err()
             .unwrap()
+            .to_string()
             .contains("65 locks are more than the 64")
     );
 }
