@@ -1,16 +1,22 @@
 //! The arguments that several commands share.
 //!
 //! Each is declared once, so that `--resume` or `--fail-on` mean the same for
-//! locks, programs and kernels. Nothing here measures or knows a command.
+//! locks, programs and kernels, and `--pin` or `--placement` the same for two locks and
+//! for many. Nothing here measures or knows a command.
 
-pub mod locks;
+pub mod report_files;
 
-use crate::output::{append_file, check_writable, write_file};
 use clap::Args;
-use locklab_document::{Document, render};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use locklab_host::error::Error;
-use locklab_host::message;
 use locklab_lab::gate::FailOn;
+use locklab_lab::list::Cpus;
+use locklab_lab::settings::{Limit, refuse};
+use locklab_lab::workload::check_readers;
+use locklab_native::subject::{self, Subject};
+use locklab_sim::Placement;
+use locklab_workload::Mix;
+use report_files::ReportFiles;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -92,114 +98,6 @@ pub struct ComparingArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Files to which a report is written, in addition to standard output.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-#[command(next_help_heading = "Reports")]
-pub struct ReportFiles {
-    /// Also write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
-    /// Also write the report in Markdown, as a summary of a CI job
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// Also write the verdicts as JUnit XML
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Also write the verdicts as SARIF
-    #[arg(long, value_name = "FILE")]
-    pub sarif: Option<PathBuf>,
-    /// In a step of GitHub Actions: append the report to the job's summary, and
-    /// annotate what fails
-    #[arg(long)]
-    pub github: bool,
-}
-
-/// The most bytes of a summary that GitHub takes from a step.
-const SUMMARY: usize = 1 << 20;
-
-/// Writes a document in one format; the words are those of verdicts that fail.
-type Format = fn(&Document, &[&str]) -> String;
-
-impl ReportFiles {
-    /// Returns each option with its format.
-    fn formats(&self) -> [(&Option<PathBuf>, Format); 4] {
-        [
-            (&self.html, |document, _| render::html(document)),
-            (&self.markdown, |document, _| render::markdown(document)),
-            (&self.junit, render::junit),
-            (&self.sarif, |document, failing| {
-                format!("{:#}\n", render::sarif(document, failing))
-            }),
-        ]
-    }
-
-    /// Returns the files that were requested, with their formats.
-    fn requested(&self) -> impl Iterator<Item = (&PathBuf, Format)> {
-        let formats = self.formats().into_iter();
-        formats.filter_map(|(path, format)| Some((path.as_ref()?, format)))
-    }
-
-    /// Checks that every file can be written, before anything is measured.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] with the first file that cannot be written.
-    pub fn check(&self) -> Result<(), Error> {
-        self.requested()
-            .try_for_each(|(path, _)| check_writable(path))?;
-        match self.summary()? {
-            Some(summary) => check_writable(&summary),
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the file of the job's summary, where one was requested.
-    fn summary(&self) -> Result<Option<PathBuf>, Error> {
-        let file = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty());
-        match file {
-            _ if !self.github => Ok(None),
-            Some(file) => Ok(Some(file.into())),
-            None => Err(Error::Usage(
-                "--github is for a step of GitHub Actions, and GITHUB_STEP_SUMMARY is not set; \
-                 elsewhere take --markdown FILE"
-                    .into(),
-            )),
-        }
-    }
-
-    /// Writes every requested file.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] with the first file that cannot be written.
-    pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
-        self.requested()
-            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))?;
-        let Some(summary) = self.summary()? else {
-            return Ok(());
-        };
-        append_file(&summary, &shortened(render::markdown(document), SUMMARY))?;
-        // The runner reads commands from either output; this one has no results.
-        let annotations = render::annotations(document, failing);
-        if !annotations.is_empty() {
-            message::print(annotations.trim_end());
-        }
-        Ok(())
-    }
-}
-
-/// Leaves out the last lines of a text that has more bytes than allowed.
-fn shortened(mut text: String, most: usize) -> String {
-    const NOTE: &str = "\n\nThe report is longer than is shown here.\n";
-    if text.len() > most {
-        // Lines end at a boundary of characters.
-        let fits = |(at, _): &(usize, char)| *at + NOTE.len() <= most;
-        let ends = text.char_indices().filter(|(_, c)| *c == '\n');
-        let end = ends.take_while(fits).last().map_or(0, |(at, _)| at);
-        text.truncate(end);
-        text.push_str(NOTE);
-    }
-    text
-}
-
 impl ComparingArgs {
     /// Refuses to continue what no store has kept, and files that cannot be written.
     ///
@@ -230,50 +128,103 @@ impl ComparingArgs {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-    use locklab_document::Labels;
+/// Settings of a matrix on this machine.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "On this machine")]
+#[serde(default)]
+pub(crate) struct NativeSettings {
+    /// Time of all cells together, in seconds [default: 60; in a ranking 2 for
+    /// each lock, but at least 10 and at most 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub time: Option<u32>,
+    /// Stop after this many seconds, and report what was measured
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<Limit>,
+    /// Measured part of a slice, in microseconds [default: found for each cell]
+    #[arg(long, value_name = "US")]
+    pub slice_us: Option<u32>,
+    /// Code layout of all locks [default: drawn for each slice]
+    #[arg(long, value_name = "N")]
+    pub layout: Option<usize>,
+    /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
+    #[arg(long, value_name = "LIST")]
+    pub pin: Option<Cpus>,
+    /// Use processes that share memory instead of threads
+    #[arg(long)]
+    pub processes: bool,
+}
 
-    #[test]
-    fn a_summary_that_is_too_long_ends_with_a_line() {
-        let text = "a line\n".repeat(100);
-        assert_eq!(shortened(text.clone(), 700), text);
-        let short = shortened(text, 699);
-        assert!(short.len() <= 699 && short.contains("a line\n\nThe report is longer"));
-    }
+/// Settings of runs on a simulated machine.
+#[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
+#[command(next_help_heading = "On a modelled machine")]
+#[serde(default)]
+pub(crate) struct ModelledSettings {
+    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
+    /// file
+    // It is never refused, so it is not among what was given.
+    #[serde(skip_serializing)]
+    #[arg(long, value_name = "MACHINE")]
+    pub on: Option<String>,
+    /// Virtual CPUs of a simulated virtual machine
+    #[arg(long, value_name = "N")]
+    pub vcpus: Option<usize>,
+    /// Physical CPUs (hardware threads) that a simulated machine uses
+    #[arg(long, value_name = "N")]
+    pub physical: Option<usize>,
+    /// Which CPUs simulated threads get
+    #[arg(long, value_name = "WHERE", value_parser = placement())]
+    #[schemars(with = "Option<String>")]
+    pub placement: Option<Placement>,
+    /// Acquisitions of a simulated run, all threads together [default: as many
+    /// as its precision requires]
+    #[arg(long, value_name = "N")]
+    pub acquisitions: Option<u64>,
+}
 
-    /// The recipe of an output format: an option and a line in `formats`.
-    #[test]
-    fn an_option_of_a_format_writes_its_file() {
-        #[derive(clap::Parser)]
-        struct Options {
-            #[command(flatten)]
-            files: ReportFiles,
+/// Returns the placements, by name.
+fn placement() -> impl TypedValueParser<Value = Placement> {
+    PossibleValuesParser::new(Placement::ALL.map(|(name, _)| name))
+        .try_map(|name| Placement::named(&name))
+}
+
+/// Says why settings of a simulation are refused where nothing is simulated.
+pub(crate) const NOT_MODELLED: &str = "is for simulated machines; say which, with --on MACHINE";
+
+impl ModelledSettings {
+    /// Returns the modelled machine; `None` for this one. Settings that the other has
+    /// are refused.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the first such setting.
+    pub(crate) fn machine(&self, here: &NativeSettings) -> Result<Option<&str>, Error> {
+        let machine = self.on.as_deref().filter(|machine| *machine != "native");
+        match machine {
+            Some(_) => refuse(here, "is for this machine; leave it out with --on")?,
+            None => refuse(self, NOT_MODELLED)?,
         }
-        let folder = tempfile::tempdir().unwrap();
-        let options: Vec<String> = Options::command()
-            .get_arguments()
-            .filter(|option| option.get_action().takes_values())
-            .filter_map(|option| option.get_long().map(str::to_owned))
-            .collect();
-        let mut words = vec!["locklab".to_owned()];
-        for option in &options {
-            words.push(format!("--{option}"));
-            words.push(folder.path().join(option).display().to_string());
-        }
-        let Options { files } = clap::Parser::parse_from(words);
-        files.check().unwrap();
-        let document = Document {
-            title: "A title".into(),
-            labels: Labels::new("tas", "mcs"),
-            ..Document::default()
-        };
-        files.write(&document, &[]).unwrap();
-        for option in options {
-            let text = std::fs::read_to_string(folder.path().join(&option)).unwrap();
-            assert!(!text.is_empty(), "--{option} wrote nothing");
-        }
+        Ok(machine)
     }
+}
+
+/// Returns the number of threads to simulate on. The results do not depend on it.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Checks that readers share one of these locks, where `mix` has readers.
+///
+/// # Errors
+/// [`Error::Usage`] if they share none.
+pub(crate) fn check_shared<'a>(
+    mix: &Mix,
+    locks: impl Iterator<Item = &'a Subject>,
+) -> Result<(), Error> {
+    let all = subject::all();
+    let able: Vec<&str> = all
+        .iter()
+        .filter(|subject| subject.info.readers_share)
+        .map(|subject| subject.info.name)
+        .collect();
+    let shared = locks.map(|lock| lock.info.readers_share);
+    check_readers(mix, shared, &able)
 }

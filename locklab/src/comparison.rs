@@ -5,7 +5,8 @@
 
 mod announcement;
 
-use crate::arguments::{Common, ComparingArgs, ReportFiles};
+use crate::arguments::report_files::ReportFiles;
+use crate::arguments::{Common, ComparingArgs};
 use crate::kinds;
 use crate::output::{command_line, print, write_file};
 use announcement::announcement;

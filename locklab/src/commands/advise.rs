@@ -1,8 +1,8 @@
 //! `locklab advise`: a recorded program, simulated under other locks, on other
 //! machines and with other numbers of threads.
 
-use crate::arguments::locks::workers;
-use crate::arguments::{Common, ReportFiles};
+use crate::arguments::report_files::ReportFiles;
+use crate::arguments::{Common, workers};
 use crate::commands::record::of_go;
 use crate::comparison::show;
 use crate::output::print;

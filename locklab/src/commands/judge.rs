@@ -3,7 +3,8 @@
 //! Only this file opens them; reading, matching, judging and phrasing are the
 //! work of `locklab-samples`.
 
-use crate::arguments::{Common, ReportFiles};
+use crate::arguments::Common;
+use crate::arguments::report_files::ReportFiles;
 use crate::comparison::show;
 use crate::output::{command_line, print};
 use clap::{Args, ValueEnum};

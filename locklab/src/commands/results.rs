@@ -2,7 +2,8 @@
 
 mod prune;
 
-use crate::arguments::{Common, ReportFiles, StoreArgs};
+use crate::arguments::report_files::ReportFiles;
+use crate::arguments::{Common, StoreArgs};
 use crate::comparison::show_stored;
 use crate::output::print;
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,8 +1,8 @@
 //! `locklab sweep`: a product of machines, locks, workloads and seeds, on this
 //! machine's cores or as a job array of a cluster.
 
-use crate::arguments::locks::workers;
-use crate::arguments::{Common, ReportFiles};
+use crate::arguments::report_files::ReportFiles;
+use crate::arguments::{Common, workers};
 use crate::comparison::{show, show_stored};
 use crate::output::{duration, print};
 use clap::{Args, ValueEnum};

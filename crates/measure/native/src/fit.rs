@@ -7,10 +7,9 @@
 //! machines. A figure that cannot be measured this way is an
 //! assumption in the file, and marked as one.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Spec};
 use crate::probe::Native;
 use crate::round_trip;
-use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;

@@ -3,10 +3,9 @@
 //!
 //! It must never say anything of another lock.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Spec};
 use crate::probe::Native;
 use crate::replay::Replay;
-use crate::spec::Spec;
 use locklab_host::error::Error;
 use locklab_lab::experiment::{Design, Pair, Sample};
 use locklab_lab::matrix::OPS;

@@ -1,13 +1,13 @@
-//! Turns the specification into a plan: every cell with its units and its share of
-//! the time, and every reason why it cannot run, before anything is measured.
+//! The specification of a native matrix (locks, lengths, threads, slices), and the plan
+//! that it becomes: every cell with its units and its share of the time, and every reason
+//! why it cannot run, before anything is measured.
 
+mod replaying;
 mod times;
 
 use crate::layout::LAYOUTS;
 use crate::probe::Native;
-use crate::replay::{Replay, act_ns};
-use crate::replayer::late_ns;
-use crate::spec::Spec;
+use crate::replay::Replay;
 use crate::subject::{self, Subject};
 use crate::timeline::pause;
 use crate::work::Calibration;
@@ -16,9 +16,69 @@ use locklab_host::clock::{self, nanos};
 use locklab_host::error::Error;
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
-use locklab_workload::{Cells, Work, mix, turns::longest};
+use locklab_workload::{Cells, MOST_THREADS, Work, mix, turns::longest};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The specification of all cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Name of the baseline lock.
+    pub baseline: String,
+    /// Name of the experiment lock.
+    pub experiment: String,
+    /// Holds what threads do.
+    #[serde(flatten)]
+    pub cells: Cells,
+    /// The recorded program that is replayed instead of turns of these lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// CPUs to pin to, in this order; `None`: cores, then siblings, then
+    /// other nodes.
+    pub pin: Option<Vec<usize>>,
+    /// Processes and shared memory instead of threads.
+    pub processes: bool,
+    /// Measured part of a slice; `None`: found for each cell by a short
+    /// calibration.
+    pub slice: Option<Duration>,
+    /// Code layout of both locks; `None`: drawn for each pair of slices.
+    pub layout: Option<usize>,
+    /// The time limit of all cells together.
+    pub time: Duration,
+}
+
+const _: () = assert!(MOST_THREADS == locklab_locks::MAX_CPUS);
+
+/// Returns one thread, half the CPUs and all of them. More threads than CPUs measure
+/// the scheduler with the lock, and take the time of the others: they are on
+/// request.
+#[must_use]
+pub fn default_threads(cpus: usize) -> Vec<usize> {
+    let mut threads = vec![1, (cpus / 2).max(1), cpus];
+    threads.dedup();
+    threads.retain(|n| *n <= MOST_THREADS);
+    threads
+}
+
+impl Spec {
+    /// Returns two locks with one thread and with two, everything else as in the
+    /// command's defaults.
+    #[must_use]
+    pub fn new(baseline: &str, experiment: &str) -> Self {
+        Self {
+            baseline: baseline.into(),
+            experiment: experiment.into(),
+            cells: Cells::default(),
+            trace: None,
+            pin: None,
+            processes: false,
+            slice: None,
+            layout: None,
+            time: Duration::from_secs(60),
+        }
+    }
+}
 
 /// The plan of an experiment.
 #[derive(Clone, Debug)]
@@ -92,12 +152,6 @@ pub struct PlannedCell {
     pub round: f64,
 }
 
-/// The least and the most measured part of a slice of a recorded program, in ns,
-/// and how many turns of its slowest thread it should have.
-const REPLAYED: [u64; 2] = [10_000_000, 100_000_000];
-/// The least with more workers than CPUs, each of which is to have one several times.
-const CROWDED: u64 = 50_000_000;
-const TURNS_REPLAYED: f64 = 20.0;
 /// The most locks: they, and each worker's contexts, are built for every slice.
 const MOST_LOCKS_HERE: u32 = 1_000;
 
@@ -188,62 +242,6 @@ impl Plan {
             cells,
             replay: None,
         })
-    }
-
-    /// Plans cells in which a recorded program is replayed; the threads of the
-    /// specification are its workers.
-    ///
-    /// # Errors
-    /// As of [`Self::new`], and if the specification asks for processes.
-    pub fn replaying(spec: Spec, replay: Replay, native: &Native) -> Result<Self, Error> {
-        let beat = Beat::of(native);
-        let calibration = native.calibration;
-        let replay = replay.on_machine(act_ns(calibration.step_ns()), late_ns());
-        Self::replay(spec, replay, &native.topology, calibration, beat)
-    }
-
-    pub(crate) fn replay(
-        spec: Spec,
-        replay: Replay,
-        topology: &Topology,
-        calibration: Calibration,
-        beat: Beat,
-    ) -> Result<Self, Error> {
-        if spec.processes {
-            return Err(Error::Usage(
-                "a recorded program is replayed by threads; leave out --processes".into(),
-            ));
-        }
-        let turn = replay.turn_ns();
-        let slice = (TURNS_REPLAYED * turn) as u64;
-        let [mut least, most] = REPLAYED;
-        if spec
-            .cells
-            .threads
-            .iter()
-            .any(|&all| all > topology.order.len())
-        {
-            least = CROWDED;
-        }
-        let spec = Spec {
-            cells: Cells {
-                critical: vec![0],
-                non_critical: vec![0],
-                locks: vec![u32::try_from(replay.locks()).unwrap_or(u32::MAX)],
-                ..spec.cells
-            },
-            trace: Some(replay.name()),
-            slice: spec
-                .slice
-                .or(Some(Duration::from_nanos(slice.clamp(least, most)))),
-            ..spec
-        };
-        let mut plan = Self::of(spec, topology, calibration, beat)?;
-        for cell in &mut plan.cells {
-            cell.round = turn.min(least as f64);
-        }
-        plan.replay = Some(Arc::new(replay));
-        Ok(plan)
     }
 }
 

@@ -8,9 +8,8 @@
 
 use crate::figures::Detail;
 use crate::instrument::pairs_for;
-use crate::plan::Plan;
+use crate::plan::{Plan, Spec};
 use crate::probe::Native;
-use crate::spec::Spec;
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_host::machine::Machine;

@@ -2,6 +2,7 @@
 //! was no work, which threads are alike.
 
 use crate::classes::{Trait, classes};
+use crate::extract::Limits;
 use crate::fault::Fault;
 use crate::migration::{Place, fetched, lengths, mean_fetch, migration, shorten};
 use crate::preempted::{longest_kept, without_cpu};
@@ -10,7 +11,6 @@ use crate::reading::{Reading, median};
 use crate::shared::keep;
 use crate::thread::Running;
 use crate::timeline::timeline;
-use crate::window::Limits;
 use std::collections::{BTreeMap, HashSet};
 
 impl Reading<'_> {

@@ -40,9 +40,9 @@ mod thread;
 mod timeline;
 mod wakes;
 mod what_if;
-mod window;
 mod windows;
 
+pub use extract::Limits;
 pub use fault::Fault;
 pub use growth::{Growth, NoGrowth};
 pub use program::{Class, Held, Lock, Program, Recorded, Role, Site, Step, Thread};
@@ -51,5 +51,4 @@ pub use spent::SpentTicks;
 pub use survey::Survey;
 pub use surveyed::{Image, SurveyedLock, SurveyedSite, Tally, ThreadTimes};
 pub use timeline::Moment;
-pub use window::Limits;
 pub use windows::{WINDOWS, WindowTimes};

@@ -5,12 +5,12 @@
 //! program as it can be run again ([`Recording::program`]). It must never read the file
 //! twice, and never name a place itself.
 
+use crate::extract::Limits;
 use crate::fault::Fault;
 use crate::made_locks::recognised;
 use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
-use crate::window::Limits;
 use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, Spent, Times, Used};
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};

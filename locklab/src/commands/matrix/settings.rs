@@ -1,8 +1,7 @@
 //! The settings of a matrix of two locks: options of the command line, and
 //! keys of a file of kind `matrix`.
 
-use crate::arguments::OwnLockArgs;
-use crate::arguments::locks::{ModelledSettings, NOT_MODELLED, NativeSettings};
+use crate::arguments::{ModelledSettings, NOT_MODELLED, NativeSettings, OwnLockArgs};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::settings::{DesignSettings, refuse};

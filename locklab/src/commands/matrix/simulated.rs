@@ -1,8 +1,7 @@
 //! `locklab matrix A B --on MACHINE`: two locks on a modelled machine.
 
 use super::settings::MatrixSettings;
-use crate::arguments::locks::workers;
-use crate::arguments::{Common, ComparingArgs};
+use crate::arguments::{Common, ComparingArgs, workers};
 use crate::comparison::{Comparison, Options};
 use crate::output::check_writable;
 use locklab_host::error::Error;

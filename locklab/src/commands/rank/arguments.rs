@@ -2,8 +2,7 @@
 
 use super::needs::Need;
 use super::preset::Preset;
-use crate::arguments::locks::{ModelledSettings, NativeSettings};
-use crate::arguments::{ComparingArgs, OwnLockArgs};
+use crate::arguments::{ComparingArgs, ModelledSettings, NativeSettings, OwnLockArgs};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::list::Numbers;

@@ -2,7 +2,7 @@
 //! needed. One that cannot is left out with the reason, and the others go on.
 
 use super::arguments::RankSettings;
-use crate::arguments::locks::check_shared;
+use crate::arguments::check_shared;
 use crate::own;
 use locklab_document::number::count;
 use locklab_host::error::Error;

@@ -3,8 +3,7 @@
 
 use super::arguments::{NO_RETRY, RankSettings};
 use super::locks::{Place, question};
-use crate::arguments::locks::workers;
-use crate::arguments::{Common, ComparingArgs};
+use crate::arguments::{Common, ComparingArgs, workers};
 use crate::comparison::{Comparison, Options};
 use locklab_host::error::Error;
 use locklab_host::interrupt;

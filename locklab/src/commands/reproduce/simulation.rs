@@ -1,7 +1,7 @@
 //! Published experiments that are simulated: by name, or by a file of the
 //! user's.
 
-use crate::arguments::locks::workers;
+use crate::arguments::workers;
 use crate::arguments::{Common, ComparingArgs};
 use crate::output::print;
 use locklab_document::render;

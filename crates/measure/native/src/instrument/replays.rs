@@ -2,9 +2,9 @@
 //! milliseconds. Nothing here says how fast anything is.
 
 use super::*;
+use crate::plan::Spec;
 use crate::replay::Replay;
 use crate::script::Action;
-use crate::spec::Spec;
 use locklab_lab::experiment::Order;
 use locklab_replay::{Class, Lock, Program, Recorded, Step, Thread};
 use locklab_workload::Cells;

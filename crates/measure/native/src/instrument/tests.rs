@@ -2,7 +2,7 @@
 //! here says how fast anything is.
 
 use super::*;
-use crate::spec::Spec;
+use crate::plan::Spec;
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order};
 use locklab_lab::matrix::{

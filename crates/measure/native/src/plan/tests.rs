@@ -159,3 +159,10 @@ fn what_cannot_run_is_refused_in_a_sentence() {
         "at most 512 threads",
     );
 }
+
+#[test]
+fn the_default_matrix_goes_from_one_thread_to_as_many_as_there_are_cpus() {
+    assert_eq!(default_threads(1), [1]);
+    assert_eq!(default_threads(2), [1, 2]);
+    assert_eq!(default_threads(8), [1, 4, 8]);
+}

@@ -1,7 +1,7 @@
 //! A ranking end to end on this machine. Nothing here asserts on time.
 
 use super::*;
-use crate::spec::Spec;
+use crate::plan::Spec;
 use locklab_judge::Family;
 use locklab_lab::experiment::{Invalid, Order, Pair};
 use locklab_lab::ranking::Subject;
