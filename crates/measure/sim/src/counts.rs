@@ -91,6 +91,8 @@ pub(crate) struct Counts {
 pub(crate) struct Limits {
     /// Acquisitions before counting starts; with a `precision`, at least.
     pub(crate) warmup: u64,
+    /// Cycles before counting starts, at least.
+    pub(crate) warmup_cycles: u64,
     /// Acquisitions after that, at most.
     pub(crate) acquisitions: u64,
     /// Cycles after that, at most.
@@ -133,7 +135,7 @@ impl Counts {
             longest_quiet_ns: limits.longest_quiet_ns,
             limits: *limits,
             warmup: Cell::new(0),
-            counting: Cell::new(limits.warmup == 0),
+            counting: Cell::new(limits.warmup == 0 && limits.warmup_cycles == 0),
             settled: Cell::new(true),
             batches: Batches::new(limits.batch()),
             total: Cell::new(0),
@@ -195,7 +197,7 @@ impl Counts {
     pub(crate) fn warmed_up(&self, total: u64, now: u64) -> bool {
         let limits = &self.limits;
         let Some(precision) = limits.precision else {
-            return total >= limits.warmup;
+            return total >= limits.warmup && now >= limits.warmup_cycles;
         };
         if !self.batches.ends_with(total) {
             return false;

@@ -181,7 +181,7 @@ impl Engine {
     /// Processes all events before the running CPU's time.
     #[inline(always)]
     pub(crate) fn sync(&self) {
-        if self.time.get() >= self.queue.horizon() {
+        if self.time.get() >= self.queue.horizon() || self.current().preempt.get() {
             self.schedule(self.current.get(), self.time.get());
             self.suspend(Phase::Sync);
         }
@@ -192,11 +192,10 @@ impl Engine {
     /// travelled, and no other CPU uses a private line.
     #[inline(always)]
     pub(crate) fn sync_for(&self, line: &Line) {
+        let cpu = self.current();
         let ahead = (self.time.get() + 1).saturating_sub(self.queue.horizon());
-        if ahead > 0
-            && !line.private.get()
-            && (ahead > self.current().lookahead.get() || !line.quiet())
-        {
+        let early = ahead <= cpu.lookahead.get() && line.quiet();
+        if cpu.preempt.get() || ahead > 0 && !line.private.get() && !early {
             self.sync();
         }
     }

@@ -220,6 +220,7 @@ impl Bench<'_> {
         let cpus = hardware.len();
         let limits = Limits {
             warmup: 0,
+            warmup_cycles: 0,
             acquisitions: u64::MAX,
             cycles: u64::MAX,
             precision: None,

@@ -240,6 +240,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
     });
     let limits = Limits {
         warmup: u64::MAX,
+        warmup_cycles: 0,
         acquisitions: u64::MAX,
         cycles: u64::MAX,
         precision: None,

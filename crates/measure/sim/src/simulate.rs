@@ -31,6 +31,10 @@ const MOST_CONTEXTS: usize = 256;
 
 /// The most lines of memory: events name them.
 const MOST_LINES: usize = MAX_TARGET;
+/// The warm-up of a run by time in which threads share CPUs, as a part of the run. A lock
+/// with a queue collapses once a thread in line loses its CPU; with two threads a CPU that
+/// takes some slices to happen, and what came before is no part of a long run.
+const SETTLING: f64 = 0.6;
 
 /// Contexts of a thread: one for each lock, or of many locks one for each that it can hold.
 fn contexts(locks: usize) -> usize {
@@ -114,14 +118,12 @@ impl Run<'_> {
         let locks = scenario.workload.locks();
         let contexts = contexts(locks);
         let known = locks.min(MOST_CONTEXTS) as u64;
+        let in_cycles = |ms: f64| (ms * 1e6 * machine.get(FigureKey::CoreClockGhz)) as u64;
         let (acquisitions, cycles) = match scenario.stop {
             Stop::Each(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
             Stop::Precise { most, .. } => (most, u64::MAX),
-            Stop::Milliseconds(ms) => (
-                u64::MAX,
-                (ms * 1e6 * machine.get(FigureKey::CoreClockGhz)) as u64,
-            ),
+            Stop::Milliseconds(ms) => (u64::MAX, in_cycles(ms)),
         };
         let limits = Limits {
             // Long enough for every thread to have acquired.
@@ -129,6 +131,10 @@ impl Run<'_> {
                 Stop::Each(_) => 0,
                 Stop::Precise { .. } => (8 * threads as u64 * known).max(400),
                 _ => (acquisitions.min(10_000) / 10).max(4 * threads as u64 * known),
+            },
+            warmup_cycles: match scenario.stop {
+                Stop::Milliseconds(ms) if threads > hardware => in_cycles(ms * SETTLING),
+                _ => 0,
             },
             precision: match scenario.stop {
                 Stop::Precise { half_width, .. } => Some(half_width),

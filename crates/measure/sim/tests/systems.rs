@@ -56,6 +56,38 @@ fn a_holder_that_loses_its_cpu_is_waited_for_by_slices() {
     assert!(shorter < longest, "{shorter} and {longest}");
 }
 
+/// Returns the mean rate of three seeds with so many threads on two CPUs.
+fn rate(lock: &str, threads: usize) -> f64 {
+    let of = |seed| {
+        let work = Workload::Matrix {
+            critical: 1,
+            non_critical: 32,
+        };
+        let machine = Machine::builtin("flat-16").unwrap();
+        let mut scenario = Scenario::new(machine, lock, work, threads);
+        scenario.hardware_threads = Some(2);
+        scenario.seed = seed;
+        scenario.stop = Stop::Milliseconds(28.0);
+        run(&scenario).unwrap().ops_per_s
+    };
+    (1..=3).map(of).sum::<f64>() / 3.0
+}
+
+/// A slice that ends while the holder waits for a line of its section takes its CPU away
+/// before it releases the lock.
+#[test]
+fn a_holder_that_waits_for_memory_loses_its_cpu_too() {
+    let (two, four) = (rate("ttas", 2), rate("ttas", 4));
+    assert!((0.55..0.85).contains(&(four / two)), "{two} and {four}");
+}
+
+/// What a queue does before a thread in line loses its CPU is no part of its rate.
+#[test]
+fn a_queue_that_collapses_has_the_rate_of_a_long_run() {
+    let (two, four) = (rate("ticket", 2), rate("ticket", 4));
+    assert!(four < 0.05 * two, "{two} and {four}");
+}
+
 /// Threads that never meet share the CPUs in equal parts, also within long work.
 #[test]
 fn work_is_shared_equally_and_interrupted() {
