@@ -1,8 +1,28 @@
 //! Counts of a boot between its markers, by mode, as the plugin reports them: instructions,
 //! misses, and the cycles of a modelled front end. It must never count anything itself.
 
-use locklab_frontend::{Account, Cause};
+use locklab_frontend::{Account, Cause, Event};
 use serde::{Deserialize, Serialize};
+
+/// The events that say which branches were cold, each with what it counts.
+pub(crate) const BRANCHES: [(&str, &[Event]); 5] = [
+    ("taken branches", &[Event::Taken]),
+    (
+        "second-level targets",
+        &[Event::TargetSlow, Event::FlushedSlow],
+    ),
+    ("cold targets", &[Event::TargetDecoded]),
+    ("cold after a flush", &[Event::FlushedDecoded]),
+    (
+        "mispredictions",
+        &[
+            Event::Direction,
+            Event::Indirect,
+            Event::Return,
+            Event::FlushedPrediction,
+        ],
+    ),
+];
 
 /// Counts of one mode between the markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,15 +85,26 @@ impl FrontEnd {
             .sum()
     }
 
-    /// Returns cycles of dispatch, cycles lost to each cause and all, each divided by `units`.
+    /// Returns cycles of dispatch, cycles lost to each cause and all, and the counts of
+    /// [`BRANCHES`], each divided by `units`.
     pub(crate) fn rows(&self, units: u64) -> Vec<f64> {
         let dispatch = self.user.dispatch.value + self.kernel.dispatch.value;
         let lost = Cause::ALL.map(|(cause, _)| self.lost(cause));
         std::iter::once(dispatch)
             .chain(lost)
             .chain([self.cycles()])
-            .map(|cycles| cycles / units as f64)
+            .chain(BRANCHES.map(|(_, events)| {
+                events.iter().map(|event| self.count(*event)).sum::<u64>() as f64
+            }))
+            .map(|figure| figure / units as f64)
             .collect()
+    }
+
+    /// Returns how often an event occurred in both modes.
+    fn count(&self, event: Event) -> u64 {
+        let (_, name) = Event::ALL[event as usize];
+        let modes = [&self.user, &self.kernel];
+        modes.iter().filter_map(|mode| mode.events.get(name)).sum()
     }
 }
 
@@ -82,5 +113,33 @@ impl Spans {
     #[must_use]
     pub fn cycles(&self) -> Option<f64> {
         Some(self.frontend.as_ref()?.cycles() / self.count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_frontend::{Events, Processor};
+
+    #[test]
+    fn rows_say_which_branches_were_cold_in_both_modes() {
+        let processor = Processor::named("coffee-lake").unwrap();
+        let account = |taken, decoded, mispredicted: u64| {
+            let mut events = Events::default();
+            events[Event::Taken] = taken;
+            events[Event::TargetDecoded] = decoded;
+            events[Event::Return] = mispredicted;
+            processor.account(400, &events)
+        };
+        let front = FrontEnd {
+            processor: processor.name.clone(),
+            user: account(10, 0, 1),
+            kernel: account(30, 4, 1),
+        };
+        let rows = front.rows(2);
+        let cycles = Cause::ALL.len() + 2;
+        assert_eq!(rows.len(), cycles + BRANCHES.len());
+        assert_eq!(rows[cycles - 1], front.cycles() / 2.0);
+        assert_eq!(rows[cycles..], [20.0, 0.0, 2.0, 0.0, 1.0]);
     }
 }

@@ -2,6 +2,7 @@
 //! within the spans that a patch marks. Exists for reports whose published figures are
 //! times; must never call a cycle measured.
 
+use crate::counts::BRANCHES;
 use crate::guests::measured;
 use locklab_document::{Column, Part, Section, Table};
 use locklab_frontend::Cause;
@@ -48,36 +49,34 @@ fn section(cell: &Cell) -> Option<Section> {
     let [Some(old), Some(new)] = sums.each_ref().map(|rows| mean(rows)) else {
         return None;
     };
-    let names = || {
-        let causes = Cause::ALL.iter().map(|(_, name)| *name);
-        std::iter::once("dispatch")
-            .chain(causes)
-            .chain(["all cycles"])
-    };
-    let per = Cause::ALL.len() + 2;
+    let causes = Cause::ALL.map(|(_, name)| name);
+    let cycles: Vec<&str> = [&["dispatch"][..], &causes, &["all cycles"]].concat();
+    let branches = BRANCHES.map(|(name, _)| name);
     let mut section = Section::new(format!("Modelled cycles, {}", cell.key));
-    let stretches = [format!("Cycles a {unit}"), "Cycles a span".to_owned()];
-    for (stretch, title) in stretches.into_iter().enumerate() {
-        let from = stretch * per;
-        if old.len().min(new.len()) < from + per {
-            break;
+    let mut from = 0;
+    for stretch in [unit.as_str(), "span"] {
+        for (what, names) in [("Cycles", &cycles[..]), ("Branches", &branches[..])] {
+            let until = from + names.len();
+            let (Some(old), Some(new)) = (old.get(from..until), new.get(from..until)) else {
+                break;
+            };
+            from = until;
+            let rows = names.iter().zip(old.iter().zip(new)).map(|(name, (a, b))| {
+                vec![
+                    (*name).to_owned(),
+                    format!("{a:.2}"),
+                    format!("{b:.2}"),
+                    format!("{:+.2}", b - a),
+                ]
+            });
+            let columns = vec![
+                Column::words(&format!("{what} a {stretch}"), 24),
+                Column::new("Baseline", 12),
+                Column::new("Experiment", 12),
+                Column::new("Change", 10),
+            ];
+            section = section.with(Part::Table(Table::new(columns, rows.collect())));
         }
-        let rows = names().enumerate().map(|(row, name)| {
-            let (a, b) = (old[from + row], new[from + row]);
-            vec![
-                name.to_owned(),
-                format!("{a:.2}"),
-                format!("{b:.2}"),
-                format!("{:+.2}", b - a),
-            ]
-        });
-        let columns = vec![
-            Column::words(&title, 24),
-            Column::new("Baseline", 12),
-            Column::new("Experiment", 12),
-            Column::new("Change", 10),
-        ];
-        section = section.with(Part::Table(Table::new(columns, rows.collect())));
     }
     Some(section.note(format!(
         "Means over the pairs, by the model of {processor}: not measured."
