@@ -11,8 +11,8 @@ use crate::{
     Futex, FutexAdaptive, GlibcAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout,
     McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded,
     MuslMutex, ParkingLotFair, ParkingLotMutex, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv,
-    QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, Tas, TasWord, Ticket,
-    TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
+    QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, StdRw, Tas, TasWord,
+    Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -271,6 +271,7 @@ catalogue! {
         BravoPhaseFair,
         // The threads beyond the first two share a count.
         RwPerCpu[512] => [2],
+        StdRw,
     }
     sleeping_locks {
         Futex,

@@ -136,6 +136,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "parkinglot-mutex",
         "parkinglot-fair",
         "wtf-lock",
+        "std-rw",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -322,6 +323,11 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             ]);
             all.extend(readers_wrap(lock));
             all.extend(writer_tries(lock));
+            all
+        }
+        "std-rw" => {
+            let mut all = writer_tries(lock);
+            all.push(reader_asks(lock));
             all
         }
         "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock)],
