@@ -94,14 +94,39 @@ impl Queue {
         seq
     }
 
+    /// Removes the entry of this time and number, if it is there. What means nothing any
+    /// more must not stay for long: an entry that is due late is inserted behind all of them.
+    pub(crate) fn remove(&self, time: u64, seq: u64) {
+        // SAFETY: as in `push`.
+        let entries = unsafe { &mut *self.entries.get() };
+        let key = (u128::from(time) << 64) | u128::from(seq << SEQ_SHIFT);
+        let is_later = |entry: &u128| entry >> SEQ_SHIFT > key >> SEQ_SHIFT;
+        let place = entries.partition_point(is_later);
+        if entries
+            .get(place)
+            .is_some_and(|entry| entry >> SEQ_SHIFT == key >> SEQ_SHIFT)
+        {
+            entries.remove(place);
+            self.note_horizon();
+        }
+    }
+
+    /// Notes when the earliest entry is due.
+    #[inline(always)]
+    fn note_horizon(&self) {
+        // SAFETY: as in `push`.
+        let entries = unsafe { &*self.entries.get() };
+        self.horizon
+            .set(entries.last().map_or(u64::MAX, |key| (key >> 64) as u64));
+    }
+
     /// Takes the earliest entry.
     #[inline]
     pub(crate) fn pop(&self) -> Option<Event> {
         // SAFETY: as in `push`.
         let entries = unsafe { &mut *self.entries.get() };
         let key = entries.pop()?;
-        self.horizon
-            .set(entries.last().map_or(u64::MAX, |key| (key >> 64) as u64));
+        self.note_horizon();
         let low = key as u64;
         Some(Event {
             time: (key >> 64) as u64,
@@ -140,6 +165,23 @@ mod tests {
         assert_eq!((last.time, last.kind, last.target), (5, Kind::Line, 7));
         assert!(queue.pop().is_none());
         assert_eq!(queue.horizon(), u64::MAX);
+    }
+
+    #[test]
+    fn what_was_removed_does_not_come() {
+        let queue = Queue::new();
+        let later = queue.push(7, Kind::Slice, 1);
+        let other = queue.push(7, Kind::Slice, 0);
+        let first = queue.push(2, Kind::Cpu, 0);
+        queue.remove(7, first);
+        queue.remove(2, first);
+        assert_eq!(queue.horizon(), 7);
+        queue.remove(2, first);
+        queue.remove(7, later);
+        assert_eq!(queue.pop().map(|event| event.seq), Some(other));
+        assert!(queue.pop().is_none());
+        assert_eq!(queue.horizon(), u64::MAX);
+        queue.remove(7, other);
     }
 
     #[test]

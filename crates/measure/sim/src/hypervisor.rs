@@ -30,7 +30,7 @@ pub(crate) struct Hardware {
     pub(crate) slice: Cell<u64>,
     /// The time at which a system's slice ends, however long before that its event is due.
     until: Cell<u64>,
-    /// The time at which the event of a system's slice is due.
+    /// The time at which the event of a slice is due.
     armed: Cell<u64>,
 }
 
@@ -54,6 +54,12 @@ impl Hardware {
             self.armed.set(until);
             self.slice.set(push());
         }
+    }
+
+    /// Takes note that the event of a hypervisor's slice has this number and is due then.
+    /// Returns that of the slice before, by its time and number, which means nothing now.
+    pub(crate) fn slice_is(&self, seq: u64, due: u64) -> (u64, u64) {
+        (self.armed.replace(due), self.slice.replace(seq))
     }
 
     /// Takes note that nothing runs, so that no slice ends.

@@ -61,10 +61,7 @@ pub(crate) fn start(engine: &Engine) {
             if engine.hypervisor.shared {
                 // As in a long run, some slice is about to end.
                 let left = engine.rng.below(engine.hypervisor.slice as usize) as u64;
-                let hardware = &engine.hypervisor.hardware[who];
-                hardware
-                    .slice
-                    .set(engine.queue.push(now + left + 1, Kind::Slice, who));
+                slice_ends_at(engine, who, now + left + 1);
             }
         } else if engine.hypervisor.fair.is_none() {
             engine.hypervisor.ready.borrow_mut().push_back(who);
@@ -124,9 +121,7 @@ pub(crate) fn schedule_in(engine: &Engine, who: usize, place: usize, now: u64) {
         // Slices are not in step.
         let slice = engine.hypervisor.slice;
         let length = slice - slice / 8 + engine.rng.below((slice / 4).max(1) as usize) as u64;
-        hardware
-            .slice
-            .set(engine.queue.push(now + length, Kind::Slice, place));
+        slice_ends_at(engine, place, now + length);
         if cpu.phase.get() == Phase::Polling && engine.hypervisor.ple > 0 {
             pause_until_exit(engine, who, now, engine.hypervisor.ple);
         }
@@ -146,7 +141,10 @@ pub(crate) fn next_in(engine: &Engine, place: usize, now: u64) {
             hardware.running.set(NOBODY);
             match engine.hypervisor.fair {
                 Some(_) => hardware.no_slice(),
-                None => hardware.slice.set(0),
+                None => {
+                    let (due, seq) = hardware.slice_is(0, u64::MAX);
+                    engine.queue.remove(due, seq);
+                }
             }
         }
     }
@@ -156,6 +154,14 @@ pub(crate) fn next_in(engine: &Engine, place: usize, now: u64) {
 fn slice_until(engine: &Engine, place: usize, until: u64) {
     let push = || engine.queue.push(until, Kind::Slice, place);
     engine.hypervisor.hardware[place].slice_until(until, push);
+}
+
+/// Lets a hypervisor's slice end at `due`, and no other: vCPUs that halt give their hardware
+/// thread up long before that, thousands of times a slice.
+fn slice_ends_at(engine: &Engine, place: usize, due: u64) {
+    let seq = engine.queue.push(due, Kind::Slice, place);
+    let (due, seq) = engine.hypervisor.hardware[place].slice_is(seq, due);
+    engine.queue.remove(due, seq);
 }
 
 /// Takes a running CPU off; it must be between accesses.
@@ -196,9 +202,7 @@ pub(crate) fn slice_ends(engine: &Engine, place: usize, seq: u64, now: u64) {
     if !engine.hypervisor.ready.borrow().is_empty() {
         return preempt(engine, hardware.running.get(), now);
     }
-    let next = engine.hypervisor.slice;
-    let next = engine.queue.push(now + next, Kind::Slice, place);
-    hardware.slice.set(next);
+    slice_ends_at(engine, place, now + engine.hypervisor.slice);
 }
 
 pub(crate) fn preempt(engine: &Engine, who: usize, now: u64) {
