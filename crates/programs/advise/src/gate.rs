@@ -86,6 +86,15 @@ impl Gate {
         self.distance() <= -SIZES.ln()
     }
 
+    /// Returns how far the model is off where it is too far off for sizes, and otherwise
+    /// nothing: what it lacks there makes locks look quicker than they are, or slower.
+    pub(crate) fn doubt(&self) -> f64 {
+        match self.gives_sizes() {
+            true => 0.0,
+            false => self.distance(),
+        }
+    }
+
     /// Returns by how much a band is wider than the model's own at each end, as a logarithm.
     pub(crate) fn spread(&self) -> f64 {
         SPREAD + self.distance()
@@ -142,6 +151,7 @@ mod tests {
         assert!(near.gives_sizes() && !near.passes());
         assert!(near.spread() > gate(1.0, Here::Rate(1.0)).spread());
         assert!(!gate(0.3, Here::Rate(1.0)).gives_sizes());
+        assert!(near.doubt() == 0.0 && gate(0.3, Here::Rate(1.0)).doubt() > 1.0);
         assert!(!gate(3.0, Here::Rate(1.0)).gives_sizes());
         let fewer = Gate {
             fewer: Some(Predicted {

@@ -93,8 +93,8 @@ fn a_try(
             )
         }
         false => format!(
-            "Try {name}: it is ahead of today's lock in every variant of the model, but that gives \
-             {:.2} times the recorded rate and is too far off to say by how much.",
+            "Try {name}: in every variant of the model it is ahead of today's lock by more than the \
+             model is off, which gives {:.2} times the recorded rate and cannot say by how much.",
             advice.gate.ratio()
         ),
     })

@@ -59,7 +59,9 @@ pub(crate) fn document(
     name: &mut dyn FnMut(&Site) -> String,
 ) -> Document {
     let points = advice.into_iter().flat_map(|advice| &advice.points);
-    let summaries: Vec<Summary<'_>> = points.filter_map(Summary::of).collect();
+    let doubt = advice.map_or(0.0, |advice| advice.gate.doubt());
+    let summaries = points.filter_map(|point| Summary::of(point, doubt));
+    let summaries: Vec<Summary<'_>> = summaries.collect();
     let info = context.info;
     let command = advice
         .filter(|_| context.kept.is_none() && !context.own)

@@ -55,6 +55,19 @@ impl Verdict {
         [self.low * (-spread).exp(), self.high * spread.exp()]
     }
 
+    /// Returns the same of a model that is off by this logarithm of a factor: a gain or a loss
+    /// that is smaller than that may be its own. A collapse is a warning, and stays.
+    #[must_use]
+    pub(crate) fn doubted(self, off: f64) -> Self {
+        let [low, high] = self.widened(off);
+        let class = match self.class {
+            Class::Helps if low <= 1.0 => Class::Unclear,
+            Class::Worse if high >= 1.0 => Class::Unclear,
+            class => class,
+        };
+        Self { class, ..self }
+    }
+
     /// Judges a lock by its runs and today's, draw by draw; `None` without runs. The band is
     /// as much wider as a run that was cut short differs between its halves.
     #[must_use]
@@ -125,6 +138,20 @@ mod tests {
         assert_eq!(class(&[1.8, 1.7, 1.9]), Class::Worse);
         assert_eq!(class(&[2.4, 1.0, 2.6]), Class::Collapses);
         assert_eq!(Verdict::of(&[], &today), None);
+    }
+
+    #[test]
+    fn a_gain_smaller_than_what_the_model_is_off_by_may_be_its_own() {
+        let helps = Verdict::of(&runs(&[2.4, 2.3]), &runs(&[2.0, 2.0])).unwrap();
+        assert_eq!(helps.class, Class::Helps);
+        assert_eq!(helps.doubted(0.0), helps);
+        assert_eq!(helps.doubted(4.8_f64.ln()).class, Class::Unclear);
+        let large = Verdict::of(&runs(&[12.0]), &runs(&[2.0])).unwrap();
+        assert_eq!(large.doubted(4.8_f64.ln()).class, Class::Helps);
+        let worse = Verdict::of(&runs(&[1.8]), &runs(&[2.0])).unwrap();
+        assert_eq!(worse.doubted(4.8_f64.ln()).class, Class::Unclear);
+        let collapses = Verdict::of(&runs(&[0.1]), &runs(&[2.0])).unwrap();
+        assert_eq!(collapses.doubted(4.8_f64.ln()), collapses);
     }
 
     #[test]

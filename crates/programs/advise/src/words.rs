@@ -45,14 +45,15 @@ pub(crate) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    pub(crate) fn of(point: &'a Point) -> Option<Self> {
+    /// Judges what was simulated at a point, by a model that is off by so much.
+    pub(crate) fn of(point: &'a Point, doubt: f64) -> Option<Self> {
         let mut locks: Vec<(usize, Verdict)> = point
             .locks
             .iter()
             .enumerate()
             .filter_map(|(number, runs)| {
                 let runs = runs.as_ref().ok()?;
-                Some((number, Verdict::of(runs, &point.today)?))
+                Some((number, Verdict::of(runs, &point.today)?.doubted(doubt)))
             })
             .collect();
         locks.sort_by(|a, b| b.1.ratio.total_cmp(&a.1.ratio));
