@@ -25,6 +25,7 @@ mod raw;
 mod record;
 mod recording;
 mod report;
+mod semaphores;
 mod start;
 mod tables;
 mod target;

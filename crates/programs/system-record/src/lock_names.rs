@@ -12,8 +12,11 @@ use std::borrow::Cow;
 pub enum Kind {
     /// A lock: others hold it.
     Lock,
-    /// A condition, an event or a semaphore: others have to do something first.
+    /// A condition or an event: others have to do something first.
     Condition,
+    /// A semaphore: a lock where those that wait for it are those that post it, and a
+    /// condition otherwise.
+    Semaphore,
     /// The others at a barrier, or the end of a thread.
     Barrier,
     /// Work: the thread is parked until somebody has some.
@@ -121,13 +124,13 @@ pub const TABLE: &[Waiter] = &[
     other("glibc", "___pthread_cond_timedwait64", Kind::Condition),
     other("glibc", "___pthread_cond_clockwait64", Kind::Condition),
     other("musl", "__pthread_cond_timedwait", Kind::Condition),
-    other("glibc", "__new_sem_wait_slow64", Kind::Condition),
-    other("glibc", "do_futex_wait", Kind::Condition),
+    other("glibc", "__new_sem_wait_slow64", Kind::Semaphore),
+    other("glibc", "do_futex_wait", Kind::Semaphore),
     // They spin within the only function that there is.
     lock("pthread", "pthread_spin_lock"),
     lock("pthread", "__pthread_spin_lock"),
-    other("pthread", "sem_wait", Kind::Condition),
-    other("pthread", "sem_timedwait", Kind::Condition),
+    other("pthread", "sem_wait", Kind::Semaphore),
+    other("pthread", "sem_timedwait", Kind::Semaphore),
     other("pthread", "pthread_barrier_wait", Kind::Barrier),
     other("glibc", "___pthread_barrier_wait", Kind::Barrier),
     other("pthread", "pthread_join", Kind::Barrier),

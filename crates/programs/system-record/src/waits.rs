@@ -6,9 +6,10 @@
 //! earliest that the events permit. Must never count a wait that no stack tells as a lock's.
 
 use crate::bound::{WINDOWS, Window};
-use crate::lock_names::{Identity, Kind, plain, told, wraps};
+use crate::lock_names::{Identity, Kind, Told, plain, told, wraps};
 use crate::recording::{Event, Events, Happened};
-use std::collections::{BTreeMap, HashMap};
+use crate::semaphores::semaphores_as_locks;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Describes what a wait for a lock consisted of, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,7 +152,7 @@ struct Running {
 #[derive(Clone)]
 struct Place {
     kind: Option<Kind>,
-    /// The lock: family, identity, number of the site.
+    /// The lock, or the semaphore: family, identity, number of the site.
     lock: Option<(&'static str, Identity, usize)>,
     /// It ends before a caller that is no part of locking.
     early: bool,
@@ -165,6 +166,8 @@ struct Reading<'e> {
     numbers: HashMap<(u32, Option<u64>, usize), usize>,
     sites: Vec<String>,
     places: Vec<Place>,
+    /// The semaphores that are used as locks, by process and address.
+    semaphores: HashSet<(u32, u64)>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     spun: Vec<Span>,
@@ -181,11 +184,14 @@ pub(crate) fn waits(events: &Events) -> Waits {
         numbers: HashMap::new(),
         sites: Vec::new(),
         places: Vec::new(),
+        semaphores: HashSet::new(),
         woke: Vec::new(),
         spun: Vec::new(),
         found: Waits::default(),
     };
     reading.places();
+    let is_semaphore = |stack: u32| reading.places[stack as usize].kind == Some(Kind::Semaphore);
+    reading.semaphores = semaphores_as_locks(events, is_semaphore);
     for event in &events.events {
         reading.add(event);
     }
@@ -225,10 +231,11 @@ impl Reading<'_> {
             let calls_of = || self.events.calls(number as u32);
             let told = told(calls_of().map(|function| function.0.as_str()));
             let mut early = false;
-            let lock = told.filter(|told| told.kind == Kind::Lock).map(|told| {
+            let may_be = |told: &Told| matches!(told.kind, Kind::Lock | Kind::Semaphore);
+            let lock = told.filter(may_be).map(|told| {
                 let callers = calls_of().skip(told.depth);
                 let taker = callers.clone().find(|function| !wraps(&function.0));
-                early = taker.is_none() && !calls.1;
+                early = told.kind == Kind::Lock && taker.is_none() && !calls.1;
                 let taker = taker
                     .or_else(|| callers.last())
                     .or_else(|| calls_of().last());
@@ -314,7 +321,7 @@ impl Reading<'_> {
             Happened::Waits(address, stack) => self.begins(number, at, address, stack),
             Happened::Sampled(stands_for, stack) => {
                 let place = &self.places[stack as usize];
-                if place.lock.is_some() && running.state == State::Runs {
+                if place.kind == Some(Kind::Lock) && running.state == State::Runs {
                     self.spun.push(Span {
                         from: at.saturating_sub(stands_for),
                         to: at,
@@ -351,9 +358,13 @@ impl Reading<'_> {
         self.found.calls += 1;
         self.found.early += u64::from(place.early);
         self.found.unnamed += u64::from(place.kind.is_none());
-        let state = match place.lock {
+        let process = self.events.threads[number].process;
+        let is_lock = match place.kind {
+            Some(Kind::Semaphore) => self.semaphores.contains(&(process, address)),
+            _ => true,
+        };
+        let state = match place.lock.filter(|_| is_lock) {
             Some(lock) => {
-                let process = self.events.threads[number].process;
                 let site = lock.2;
                 let lock = self.lock(process, address, lock);
                 self.waits.push(Wait {
@@ -467,7 +478,7 @@ impl Reading<'_> {
                     State::Ready => &mut found.ready,
                     State::Waits(_) => &mut found.waited,
                     State::Asleep => &mut found.asleep,
-                    State::Idle(Some(Kind::Condition)) => &mut found.conditions,
+                    State::Idle(Some(Kind::Condition | Kind::Semaphore)) => &mut found.conditions,
                     State::Idle(Some(Kind::Barrier)) => &mut found.barriers,
                     State::Idle(Some(Kind::Park)) => &mut found.parked,
                     State::Idle(_) => &mut found.untold,
@@ -634,6 +645,51 @@ mod tests {
         assert!(found.locks.is_empty(), "{found:?}");
         assert_eq!((found.conditions, found.asleep), (620, 400));
         assert_eq!(found.busy, 2000 - 620 - 400);
+    }
+
+    /// Stack 2 waits for a semaphore, which threads that wait for it post, or another does.
+    #[test]
+    fn a_semaphore_whose_waiters_post_it_is_a_lock() {
+        use Happened::*;
+        let turns = |posts: u32| -> Vec<(u64, u32, Happened)> {
+            (0..20)
+                .flat_map(|turn| {
+                    let (at, waits) = (100 * turn, (turn % 2) as u32);
+                    let wakes = match posts {
+                        2 => 2,
+                        _ => 1 - waits,
+                    };
+                    [
+                        (at + 10, waits, Waits(64, 2)),
+                        (at + 20, waits, Left),
+                        (at + 60, wakes, Wakes(64)),
+                        (at + 61, wakes, Wakened(waits)),
+                        (at + 62, wakes, FutexEnded(1)),
+                        (at + 65, waits, Came),
+                        (at + 66, waits, FutexEnded(0)),
+                    ]
+                })
+                .collect()
+        };
+        let of = |posts: u32| {
+            let mut events = recording(turns(posts), 2000);
+            events.threads.push(Thread {
+                process: 1,
+                task: 3,
+                name: String::new(),
+            });
+            let name = "__new_sem_wait_slow64.constprop.0";
+            events
+                .functions
+                .push(Function(name.into(), None, "libc".into()));
+            events.stacks.push(Calls(vec![4, 2], true));
+            waits(&events)
+        };
+        let lock = of(1);
+        assert_eq!((lock.waited, lock.conditions), (20 * 56, 0));
+        assert_eq!(lock.locks[0].place(), "work (program)");
+        let queue = of(2);
+        assert_eq!((queue.waited, queue.conditions), (0, 20 * 56));
     }
 
     #[test]
