@@ -29,6 +29,13 @@ pub(crate) fn verdict(findings: &Findings) -> String {
                         conditions: build the program with symbols."
                     .into();
             }
+            if is_of_go(findings) && findings.share.high < NOTHING_TO_GAIN {
+                return format!(
+                    "Goroutines wait in Go's scheduler, which the kernel does not see: 'locklab \
+                     advise' reads Go's mutex profile. The threads that run them spent {between} of \
+                     their time waiting for locks or waking waiters."
+                );
+            }
             if findings.share.high < NOTHING_TO_GAIN {
                 return format!(
                     "Nothing to gain: threads with work spent {between} of their time waiting for \
@@ -67,6 +74,14 @@ pub(crate) fn verdict(findings: &Findings) -> String {
             )
         }
     }
+}
+
+/// Returns whether Go's runtime waits in the program: its goroutines wait unseen.
+fn is_of_go(findings: &Findings) -> bool {
+    let functions = &findings.events.functions;
+    functions
+        .iter()
+        .any(|function| function.0.starts_with("runtime.futex"))
 }
 
 /// Returns what the reader has to know.
@@ -131,14 +146,7 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
                     percent(share(found.unnamed))
                 ));
             }
-            let runs = |name: &str| {
-                findings
-                    .events
-                    .functions
-                    .iter()
-                    .any(|function| function.0.starts_with(name))
-            };
-            if runs("runtime.futex") {
+            if is_of_go(findings) {
                 notes.push(
                     "a Go program: goroutines wait in Go's scheduler, which the kernel does \
                      not see, so locks of sync are not in it; only the runtime's own are. Go's \
