@@ -70,7 +70,7 @@ fn section(cell: &Cell) -> Option<Section> {
                 ]
             });
             let columns = vec![
-                Column::words(&format!("{what} a {stretch}"), 24),
+                Column::words(format!("{what} a {stretch}"), 24),
                 Column::new("Baseline", 12),
                 Column::new("Experiment", 12),
                 Column::new("Change", 10),
