@@ -9,7 +9,7 @@ fn main() {
         .file("src/ck.c")
         .define("ONLY_INCLUDE", None)
         .try_compile("locklab_ck_probe");
-    // Not an error: the benchmark says so, and goes on without.
+    // This is no error: the benchmark says so, and goes on without.
     if header.is_err() {
         return;
     }

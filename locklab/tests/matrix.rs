@@ -239,7 +239,7 @@ mod linux {
         let matrix = "matrix tas ticket --threads 1,2 --critical 0 --non-critical 1 \
                       --time 2 --pairs 30";
         let child = process(&lab.store(), matrix).spawn().unwrap();
-        // Half-way: as soon as some samples are stored.
+        // It is interrupted half-way: as soon as some samples are stored.
         let stored = || {
             locklab_lab::store::Store::read(&lab.store())
                 .and_then(|store| store.samples(None))

@@ -246,7 +246,7 @@ fn a_fitted_machine_is_held_against_this_one() {
         let start = format!("# {lock} ");
         assert!(text.lines().any(|line| line.starts_with(&start)), "{text}");
     }
-    // By another way than memory: 0.50 was written where it is 2.1.
+    // The clock was measured by another way than memory: 0.50 was written where it is 2.1.
     let clock = text.lines().find(|line| line.starts_with("clock_ghz"));
     let value = clock.unwrap().split("value = ").nth(1).unwrap();
     let value: f64 = value.split(',').next().unwrap().parse().unwrap();

@@ -107,7 +107,7 @@ fn a_kernel_tree_is_built() {
         println!("skipped: make is missing");
         return;
     }
-    // A tree with the targets of the kernel's, and little behind them.
+    // This is a tree with the targets of the kernel's, and little behind them.
     let bench = Bench::new();
     let tree = bench.path("tree");
     std::fs::create_dir(&tree).unwrap();

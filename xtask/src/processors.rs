@@ -139,7 +139,7 @@ impl Library {
                 format!("{} -L {}", processor.qemu, processor.root),
             );
         if let Self::Source(folder) = self {
-            // Both the compiler's own and LLVM.
+            // It needs both the compiler's own libraries and LLVM's.
             let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
             cargo
                 .arg("-Zbuild-std")

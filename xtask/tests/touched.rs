@@ -237,7 +237,7 @@ fn a_new_column_of_locks_touches_one_place() {
         .filter(|(_, text)| quotes(text) * 4 >= columns.len() * 3);
     let places: Vec<&String> = with_list.map(|(path, _)| path).collect();
     assert_eq!(places, [TABLE]);
-    // And there in one place: nothing else of the file names a column.
+    // It is there in one place: nothing else of the file names a column.
     let (code, _) = text.split_once("#[cfg(test)]").expect("tests");
     let outside = code.replace(list, "");
     let twice: Vec<_> = columns.iter().filter(|c| outside.contains(&c[0])).collect();

@@ -113,7 +113,7 @@ core::arch::global_asm!(
     ".size hand_mcs_try_lock, . - hand_mcs_try_lock",
     ".type hand_mcs_unlock, @function",
     "hand_mcs_unlock:",
-    // As in the paper: the successor first, so that a handoff leaves the
+    // The successor comes first, as in the paper, so that a handoff leaves the
     // line of the tail alone.
     "    mov rax, qword ptr [rsi]",
     "    test rax, rax",

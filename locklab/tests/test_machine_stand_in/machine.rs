@@ -27,7 +27,7 @@ impl Machine {
         let port = port.local_addr().unwrap().port();
         let card = format!("user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22");
         let _ = std::fs::remove_file(folder.join("qmp"));
-        // One log of all power cycles.
+        // This is one log of all power cycles.
         let serial = std::fs::File::options()
             .create(true)
             .append(true)

@@ -73,7 +73,7 @@ fn losses(events: &Events) -> u64 {
 fn a_loop_that_fits_loses_nothing_once_warm() {
     for name in Processor::names() {
         let mut bench = Bench::new(&Processor::named(name).unwrap());
-        // A ring of 64 blocks, 4 KiB: no lines, targets or operations are too many.
+        // This is a ring of 64 blocks, 4 KiB: no lines, targets or operations are too many.
         let sites: Vec<_> = (0..64)
             .map(|n| bench.site(0x1_0000 + 64 * n, 5, Kind::Jump))
             .collect();

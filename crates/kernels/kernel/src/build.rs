@@ -138,7 +138,7 @@ pub fn build(
         // The machine may have another card than when it was built.
         has_drivers()?;
     }
-    // Beside vmlinux, for the same reason.
+    // It lies beside vmlinux, for the same reason.
     if !build.bzimage.is_file() {
         std::fs::copy(build.objects.join(BZIMAGE), &build.bzimage)
             .map_err(|e| cache.cannot_write(&build.bzimage, &e))?;

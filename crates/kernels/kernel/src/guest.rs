@@ -379,7 +379,7 @@ mod tests {
         for first in ["init", "test_machine"] {
             let folders = std::fs::read_dir(folder.path().join(first)).unwrap();
             let name = folders.flatten().next().unwrap().path();
-            // The program, and no partial file.
+            // The program is there, and no partial file.
             assert_eq!(std::fs::read_dir(name).unwrap().count(), 1);
         }
     }

@@ -193,7 +193,7 @@ fn relative(diff: &str, file: &Path) -> String {
             } else if line.starts_with("+++ ") {
                 format!("+++ b/{}\n", file.display())
             } else if let Some(added) = line.strip_prefix('+') {
-                // Formatted in the kernel's style.
+                // The line is formatted in the kernel's style.
                 let mut added = added.to_owned();
                 for mark in ["__always_inline", "noinline", PLACE] {
                     added = added.replace(&format!("  {mark}"), &format!(" {mark}"));

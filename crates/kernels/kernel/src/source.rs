@@ -70,7 +70,7 @@ pub fn tree(cache: &Cache<'_>, recipe: &Changes, folder: &Path) -> Result<Tree, 
             patch,
         });
     }
-    // Renamed when complete: an interrupted copy is made again.
+    // It is renamed when it is complete: an interrupted copy is made again.
     let fresh = trees.join(format!("{name}.new"));
     copy(cache, &original.path, &fresh)?;
     let mut all = String::new();

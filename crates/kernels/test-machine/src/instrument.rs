@@ -178,7 +178,7 @@ impl RemoteKernels<'_> {
             return Ok(());
         };
         let (up, kernel) = self.start(variant, side, pair)?;
-        // The same mode for both sides of a pair.
+        // Both sides of a pair have the same mode.
         let mode = if pair % 2 == 0 { "kernel" } else { "user" };
         for turn in turns {
             let Some((_, load)) = self.cells.get(turn.cell).cloned() else {

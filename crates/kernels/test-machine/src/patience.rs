@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn time_in_which_the_program_was_stopped_does_not_count() {
         let mut patience = Patience::new(Duration::from_secs(150), u32::MAX);
-        // Stopped for an hour while it looked once.
+        // It was stopped for an hour while it looked once.
         patience.after(Duration::from_secs(3600));
         assert!(patience.lasts());
         for _ in 0..45 {

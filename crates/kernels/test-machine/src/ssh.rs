@@ -103,7 +103,7 @@ impl Ssh {
         let set = |options: &mut Vec<OsString>, text: &str| {
             options.extend(["-o".into(), text.into()]);
         };
-        // No question, and no connection of before a kexec.
+        // ssh asks no question, and uses no connection from before a kexec.
         for text in ["BatchMode=yes", "ConnectTimeout=10", "ControlPath=none"] {
             set(&mut options, text);
         }

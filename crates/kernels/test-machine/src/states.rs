@@ -421,7 +421,7 @@ impl<'a> Machine<'a> {
         let sent = std::fs::write(&file, plan)
             .map_err(|e| NoAnswer::Refused(e.to_string()))
             .and_then(|()| self.call(To::Kernel, &format!("put plan-{name}"), Some(&file)));
-        // One command; nothing is asked while it measures.
+        // It is one command; nothing is asked while it measures.
         let ran = sent.and_then(|_| self.call(To::Kernel, &format!("run {name}"), None));
         match ran {
             Ok(results) => Ok(results),

@@ -221,7 +221,7 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
         if passes <= P::preferences(PASSES) && Queue::pass(node, passes + 1) {
             return;
         }
-        // The root first: the next head of this branch uses the same node
+        // The root comes first: the next head of this branch uses the same node
         // there.
         self.root.leave(&branch.node, FIRST);
         branch.queue.leave(node, ACQUIRE_PARENT);
@@ -230,4 +230,4 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
 
 // SAFETY: `unlock` waits until its successor no longer needs the node.
 unsafe impl<P: Platform, const NODES: usize> crate::mutex::StackContext for Hmcs<P, NODES> {}
-// No `LeakableGuard`: the root names the branches' nodes, which are in the lock.
+// It is no `LeakableGuard`: the root names the branches' nodes, which are in the lock.

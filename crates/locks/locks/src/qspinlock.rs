@@ -279,7 +279,7 @@ mod tests {
         let unlock = || unsafe { LOCK.unlock(&()) };
         for level in 0..=NESTING as u32 {
             lock();
-            // A queue behind us, so that the nested waiter queues too.
+            // A queue forms behind us, so that the nested waiter queues too.
             let waiters: std::vec::Vec<_> = (0..2)
                 .map(|_| {
                     std::thread::spawn(move || {

@@ -307,7 +307,7 @@ mod tests {
         // The first waits on the word, the second is the head.
         assert_eq!(served(&[0, 0, 1, 0, 1, 0]), [0, 1, 3, 5, 2, 4]);
         assert_eq!(served(&[1, 0, 1, 1, 0]), [0, 1, 4, 2, 3]);
-        // Nobody of its own: in order.
+        // Nobody is of its own node: they are served in order.
         assert_eq!(served(&[0, 0, 1, 2, 1]), [0, 1, 2, 4, 3]);
         assert_eq!(served(&[0, 0, 1, 2, 3]), [0, 1, 2, 3, 4]);
     }

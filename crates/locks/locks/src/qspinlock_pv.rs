@@ -8,7 +8,7 @@ use crate::qspinlock::{node_of, tail_of};
 use crate::raw::{Fairness, Info, RawLock};
 use core::ptr;
 
-// The locked byte.
+// This is the locked byte.
 const LOCKED: u32 = 1;
 /// Locked while the head of the queue sleeps: unlock must kick it.
 const HEAD_SLEEPS: u32 = 3;

@@ -352,7 +352,7 @@ impl<P: Platform> RqSpinlock<P> {
             word.fetch_and(!PENDING, Ordering::Relaxed);
             return Some(Err(error));
         }
-        // As in `QSpinlock`: nobody else takes the lock meanwhile.
+        // This is as in `QSpinlock`: nobody else takes the lock meanwhile.
         word.store_low_half(LOCKED as u16, Ordering::Relaxed);
         Some(Ok(()))
     }
@@ -397,7 +397,7 @@ impl<P: Platform> RqSpinlock<P> {
         let acquired = free.map(|_| ());
         let mut old = free.unwrap_or_else(|_| word.load(Ordering::Relaxed));
         while (old >> 16) as u16 == tail {
-            // Nobody behind us: the queue goes.
+            // Nobody is behind us: the queue goes.
             // Whoever has set pending since the lock was free has seen the
             // queue, and takes the bit back.
             let new = match free {

@@ -54,7 +54,7 @@ fn guards_keep_what_was_on() {
     assert!(INTERRUPTS_ON.get());
     assert_eq!(first.into_inner(), 3);
 
-    // On a panic, too.
+    // It is released on a panic, too.
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let _guard = second.lock();
         std::panic::resume_unwind(Box::new(()));

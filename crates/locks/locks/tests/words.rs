@@ -69,7 +69,7 @@ fn parts_are_those_of_the_portable_twin() {
         u32::MAX,
     ];
     for turn in 0..20_000 {
-        // Edges among themselves first, then anything; equal halves often.
+        // Edges come first among themselves, then anything; equal halves often.
         let pick = |n: usize| match edges.get(n) {
             Some(&edge) => edge,
             None if fastrand::bool() => fastrand::u32(..),
@@ -99,7 +99,7 @@ fn parts_of_a_word_do_not_disturb_each_other() {
     let turns: u32 = if cfg!(miri) { 50 } else { 50_000 };
     let word = AtomicU32::new(0);
     thread::scope(|scope| {
-        // The low half: counts, by both ways of writing it.
+        // The low half counts, by both ways of writing it.
         scope.spawn(|| {
             for turn in 0..turns {
                 let before = Atomic::load(&word, R) as u16;
@@ -111,7 +111,7 @@ fn parts_of_a_word_do_not_disturb_each_other() {
                 }
             }
         });
-        // The high half: two CPUs swap in what nobody else does.
+        // In the high half two CPUs swap in what nobody else does.
         for cpu in 1..3 {
             let word = &word;
             scope.spawn(move || {

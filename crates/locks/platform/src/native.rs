@@ -516,7 +516,7 @@ unsafe impl LockWord for AtomicU32 {
 
     #[inline(always)]
     fn draw_ticket(&self, _: Ordering) -> Result<(), u16> {
-        // Each half by itself: adding to the whole word would wait until the
+        // Each half is changed by itself: adding to the whole word would wait until the
         // last unlock's store to the low half has reached the cache.
         // (32 bits wide: a 16-bit immediate stalls Intel's decoders.)
         let mut ticket = 1u32;

@@ -159,7 +159,7 @@ unsafe impl<H: ParkingHost> ParkingWorld for H {
 
     #[inline(always)]
     fn bucket(address: *const ()) -> &'static Bucket<AtomicU32> {
-        // Fibonacci hashing: nodes lie a power of two apart.
+        // This is Fibonacci hashing: nodes lie a power of two apart.
         let hash = (address as usize as u64 >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &LOT[(hash >> 56) as usize % BUCKETS]
     }

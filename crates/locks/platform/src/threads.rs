@@ -197,7 +197,7 @@ unsafe impl Host for Threads {
     }
 
     fn node() -> usize {
-        // Asked once a thread: a thread that locks much is pinned or stays.
+        // It is asked once a thread: a thread that locks much is pinned or stays.
         let known = NODE.get();
         if known != usize::MAX {
             return known;
@@ -229,7 +229,7 @@ unsafe impl Host for Threads {
 
     #[cfg(target_os = "linux")]
     fn wait(word: &Word, expected: u32) {
-        // Not FUTEX_PRIVATE: the lock may be shared with other processes.
+        // It is not FUTEX_PRIVATE: the lock may be shared with other processes.
         // SAFETY: the word outlives the call; any result is a legal wake-up.
         unsafe {
             libc::syscall(

@@ -22,7 +22,7 @@ use locklab_locks::platform::{Atomic, Ordering, Patience, Poll};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-// Of `passed`: otherwise so many have passed the head, and one.
+// This is a value of `passed`: otherwise so many have passed the head, and one.
 const NO_HEAD: u32 = 0;
 /// Nobody passes the head.
 const CLOSED: u32 = u32::MAX;

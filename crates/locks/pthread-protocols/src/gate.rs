@@ -20,11 +20,11 @@
 use locklab_locks::platform::{Atomic, Ordering};
 use locklab_locks::{NO_HEAVY_FENCE, ParkingWorld, Platform};
 
-// Of `held`.
+// These are the values of `held`.
 const NOBODY: u32 = 0;
 const HEAD: u32 = 1;
 
-// Of `gate`.
+// These are the values of `gate`.
 const FREE: u32 = 0;
 /// The head of the queue has the gate.
 const QUEUED: u32 = 1;
@@ -33,7 +33,7 @@ const TRYING: u32 = 2;
 /// A `try_lock` has succeeded.
 const TRIED: u32 = 3;
 
-// Of `gated`.
+// These are the values of `gated`.
 const OPEN: u32 = 0;
 /// The gate is being shut: heads that arrive now may or may not know.
 const SHUTTING: u32 = 1;

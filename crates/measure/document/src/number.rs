@@ -102,7 +102,7 @@ pub fn figure(x: f64) -> String {
     match x.abs() {
         s if !s.is_finite() => "?".into(),
         0.0 => "0".into(),
-        // As many digits as fit beside their commas and the sign.
+        // There are as many digits as fit beside their commas and the sign.
         s if s.round() >= if x < 0.0 { 1e9 } else { 1e10 } => format!("{x:.4e}"),
         s if s >= 1e4 => {
             let sign = if x < 0.0 { "-" } else { "" };

@@ -299,7 +299,7 @@ mod tests {
                 .map(|d| crate::Pair::new(1.0, d.exp(), crate::Order::BaselineFirst))
                 .collect();
             let usual = crate::estimate(&pairs, Direction::HigherIsBetter).unwrap();
-            // Between two averages, or the lower of them.
+            // It lies between two averages, or the lower of them.
             prop_assert!(judged.theta <= usual.theta + 1e-9);
             prop_assert!((judged.p - usual.p).abs() < 0.06);
             prop_assert!(judged.ci95.low <= judged.theta && judged.theta <= judged.ci95.high);

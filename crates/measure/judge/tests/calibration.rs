@@ -426,7 +426,7 @@ fn rounds_for_what_is_unclear_err_no_more_than_five_percent() {
 
 fn matrix(session: u64, cells: u64, pairs: usize, effect: impl Fn(u64) -> f64) -> Vec<Comparison> {
     let mut rng = rng(session);
-    // One disturbed hour: the correlation continues from cell to cell.
+    // This is one disturbed hour: the correlation continues from cell to cell.
     let runs = runs(
         Noise::Autoregressive(0.9),
         cells as usize * 2 * pairs,
@@ -473,7 +473,7 @@ fn a_matrix_of_equal_cells_calls_no_more_than_five_percent_allow() {
         match family {
             // 5 % of 400 is 20, one standard deviation 4.4.
             Family::Holm | Family::FalseDiscovery => assert!(any <= 33, "{any}"),
-            // Of 50,400 cells 4 to 5 %.
+            // This is 4 to 5 % of 50,400 cells.
             Family::Each => assert!((1900..2600).contains(&cells), "{cells}"),
         }
         assert!(failed <= 40 + 18, "{failed}");

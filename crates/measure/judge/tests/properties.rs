@@ -297,7 +297,7 @@ proptest! {
             let b = heads(other);
             let fair = b.iter().filter(|x| **x).count();
             let equal = a.iter().zip(&b).filter(|(x, y)| x == y).count();
-            // 500 ± 5.4 standard deviations.
+            // This is 500 ± 5.4 standard deviations.
             prop_assert!((415..=585).contains(&fair) && (415..=585).contains(&equal));
         }
     }

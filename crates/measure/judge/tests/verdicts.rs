@@ -250,7 +250,7 @@ fn a_lost_check_or_a_zero_is_never_outvoted() {
 
 #[test]
 fn a_family_shares_the_five_percent_and_says_who_lost() {
-    // p = 0.0078 each: alone enough, among twenty not.
+    // Each has p = 0.0078: alone that is enough, among twenty it is not.
     let unanimous = || higher(pairs(8, 0.05, 0.02));
     let nothing = || higher(pairs(8, 0.0, 0.2));
     let mut all = vec![unanimous()];

@@ -141,7 +141,7 @@ mod tests {
         let of = |trips| gap(trips, MIN_PAIRS);
         assert_eq!(of(vec![]), None);
         assert_eq!(of(around(64.0, 200)), None);
-        // Evenly spread: no gap, no places.
+        // Values that are evenly spread have no gap, and so no places.
         assert_eq!(
             of((0..100).map(|i| 33.0 + 0.6 * f64::from(i)).collect()),
             None

@@ -113,7 +113,7 @@ fn an_interrupted_experiment_goes_on_where_it_stopped() {
 
     let mut cells = cells(2);
     let mut recorder = store(&cells);
-    // In the middle of a pair of the second cell.
+    // It stops in the middle of a pair of the second cell.
     let mut first = Script {
         stop_after: 21,
         ..Script::default()

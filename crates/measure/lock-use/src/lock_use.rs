@@ -101,7 +101,7 @@ impl LockUse {
         let has = |what: fn(&Used) -> bool| shown.iter().any(what);
         let width = shown.iter().map(|row| row.name.chars().count()).max();
         let named = width.is_some_and(|width| width <= NAME_IN_TABLE);
-        // Some count acquisitions only, and the time of all of them.
+        // Some observers count acquisitions only, and the time of all of them.
         let waits = all <= 0.0 || rows.iter().any(|row| row.counts.contended > 0);
         let mut table = Columns::default();
         match named {

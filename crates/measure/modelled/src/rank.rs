@@ -129,7 +129,7 @@ impl Instrument for Ranked {
         let mut tasks: Vec<Task> = Vec::with_capacity(turns.len());
         for turn in turns {
             let (point, block, lock) = self.task(turn);
-            // The reference, before the first of its block.
+            // The reference runs before the first of its block.
             if tasks
                 .last()
                 .is_none_or(|last| (last.0, last.1) != (point, block))

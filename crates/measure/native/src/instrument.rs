@@ -285,7 +285,7 @@ impl Instrument for Slices {
 
     fn begin(&mut self, cell: &mut Cell, index: usize) -> Result<(), Stopped> {
         let planned = &self.plan.cells[index];
-        // With one thread only the caches settle; with more threads
+        // With one thread only the caches have to settle; with more threads
         // than CPUs the scheduler's ticks are longer than any lock remembers.
         let found =
             if self.plan.spec.slice.is_none() && planned.threads > 1 && !planned.oversubscribed {

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 pub(crate) const LATENCIES: usize = 4096;
 
 fn histogram() -> Histogram<u64> {
-    // 1 ns to 100 s in steps of 1 %. The arguments are valid, so this
+    // It has 1 ns to 100 s in steps of 1 %. The arguments are valid, so this
     // cannot fail; an automatic one would do as well.
     Histogram::new_with_bounds(1, 100_000_000_000, 2).unwrap_or_else(|_| {
         Histogram::new(2).unwrap_or_else(|_| unreachable!("2 digits are legal"))

@@ -61,7 +61,7 @@ impl Rendezvous {
 
     fn release(&self, generation: u32) {
         let next = generation.wrapping_add(1);
-        // B2 and B3.
+        // This is B2 and B3.
         self.generation.0.store(next, Ordering::SeqCst);
         if self.sleeping.0.load(Ordering::SeqCst) > 0 {
             wake_all(&self.generation.0);
@@ -77,7 +77,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
         tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // Not FUTEX_PRIVATE: workers may be processes.
+    // It is not FUTEX_PRIVATE: workers may be processes.
     // SAFETY: word and limit outlive the call; any result is a legal wake-up.
     unsafe {
         libc::syscall(

@@ -214,7 +214,7 @@ impl Resolution {
             .rows
             .iter()
             .map(|row| {
-                // As in the default matrix: 18 cells of each number of threads,
+                // It is as in the default matrix: 18 cells of each number of threads,
                 // and more of the time where threads contend.
                 let share = if row.threads == 1 { 0.3 } else { 0.7 };
                 let width = row.width(60e9 * share / 18.0);

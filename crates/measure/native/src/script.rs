@@ -146,7 +146,7 @@ mod tests {
         let of = |rest, done| Entry { rest, done };
         assert_eq!(at(0.0), of(Action::Compute(100), 1));
         assert_eq!(at(0.125), of(Action::Compute(50), 1));
-        // Within the section: after it.
+        // What is within the section comes after it.
         assert_eq!(at(0.3), of(Action::Idle(200), 5));
         assert_eq!(at(0.75), of(Action::Idle(101), 5));
         assert_eq!(

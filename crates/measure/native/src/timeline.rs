@@ -67,7 +67,7 @@ impl<'a> Timeline<'a> {
                 count: windows.count.min(turns_at.len()),
                 ..windows
             },
-            // Not yet: no window ends before the measured time begins.
+            // It has not begun: no window ends before the measured time begins.
             start: u64::MAX,
             turns_at,
             next: 0,
@@ -106,7 +106,7 @@ impl<'a> Timeline<'a> {
         if took < self.pause / 2 {
             self.turns_between = (self.turns_between * 2).min(MOST_TURNS);
         } else if took > self.pause * 2 {
-            // The step shrinks at once, not by halves: turns that became a
+            // The step becomes shorter at once, not by halves: turns that became a
             // thousand times longer would otherwise go unnoticed for many
             // windows.
             let fitting = self.turns_between as f64 * self.pause as f64 / took as f64;

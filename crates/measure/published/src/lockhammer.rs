@@ -29,7 +29,7 @@ pub(crate) const LOCKS: [(&str, Make); 7] = [
         "lockhammer:ticket_spinlock",
         simulated::<InLoop<Ticket<Sim>>>,
     ),
-    // The queued spinlock with a pending bit: as the catalogue's.
+    // The queued spinlock with a pending bit is as the catalogue's.
     (
         "lockhammer:queued_spinlock",
         simulated::<InLoop<QSpinlock<Sim>>>,

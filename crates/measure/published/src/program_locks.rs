@@ -34,7 +34,7 @@ const LOCKS: [(&str, Make); 18] = [
     // of their functions are in a file of their own, so that each is a call; those of
     // the ticket lock below are a template, which the compiler inlines.
     ("program:ttas-swap", simulated::<Called<ReadFirst<true>>>),
-    // spinlock-performance-comparison in Rust: TTASLock.
+    // This is TTASLock of spinlock-performance-comparison, in Rust.
     ("program:ttas-cas", simulated::<ReadFirst<false>>),
     // T. Downs, the same: "ticket spin".
     ("program:ticket-two-words", simulated::<TwoWords>),
@@ -69,7 +69,8 @@ const LOCKS: [(&str, Make); 18] = [
     ),
     // folly: MicroSpinLock.
     ("program:folly-microspin", simulated::<Napping>),
-    // ConcurrencyFreaks, C11: a ticket lock, and its variant "AWN, ends on egress".
+    // These are of ConcurrencyFreaks, in C11: a ticket lock, and its variant "AWN,
+    // ends on egress".
     ("program:awn-ticket", simulated::<YieldingTicket>),
     ("program:awn", simulated::<Awn>),
 ];

@@ -33,7 +33,7 @@ fn a_document_keeps_the_shape_that_others_rely_on() {
     let figure = &document["figures"][0];
     assert_eq!(figure["name"], "tas_over_ttas threads=1");
     assert!(figure["published"].is_f64() && figure["ours"].is_f64());
-    // Four figures: too few for a rank correlation.
+    // Four figures are too few for a rank correlation.
     assert!(document["agreement"]["spearman"].is_null());
     assert!(document["agreement"]["mean_abs_log_error"].is_f64());
 }

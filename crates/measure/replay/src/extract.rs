@@ -134,7 +134,7 @@ impl Timed {
         Self {
             // Some were interrupted.
             recorder: median(&mut costs),
-            // Some waited.
+            // Some of them waited.
             free: free.map(|mut ticks| match ticks.len() / 4 {
                 0 => 0,
                 place => *ticks.select_nth_unstable(place).1,

@@ -29,7 +29,7 @@ fn release(lock: u32) -> Step {
 /// takes a third of its own.
 fn two_threads() -> Vec<Records> {
     let mut one = hold(A, 1, [100, 120, 400]);
-    // Within the first: asked for at 200, given up at 300.
+    // It lies within the first: it is asked for at 200, given up at 300.
     one.splice(2..2, hold(B, 2, [200, 220, 300]));
     one.extend(hold(C, 3, [500, 520, 600]));
     one.push((1000, Event::Ended));
@@ -143,7 +143,7 @@ fn a_signal_ends_the_wait_that_it_ended_and_another_is_a_delay() {
 fn a_sleep_is_a_delay_and_no_work_and_a_wait_for_files_is_not_known() {
     let with = |timed| {
         let mut sleeper = hold(A, 1, [100, 120, 5000]);
-        // Within the section, and after it.
+        // It sleeps within the section, and after it.
         sleeper.splice(
             2..2,
             [
@@ -375,7 +375,7 @@ fn threads_that_do_the_same_are_a_class_and_scale() {
 
 #[test]
 fn what_threads_without_a_cpu_lost_is_no_work() {
-    // Four threads on two CPUs: each computes 100 us, and once it seems to
+    // There are four threads on two CPUs: each computes 100 us, and once it seems to
     // compute for 3 ms more.
     let threads: Vec<Records> = (0..4)
         .map(|thread| {

@@ -42,7 +42,7 @@ pub(crate) fn factor(from: &str, to: &str) -> Option<f64> {
     if from == to {
         return Some(1.0);
     }
-    // Of "ns/op" and "us/op", or of "MB/s" and "ops/ms", each part by itself.
+    // Each part of "ns/op" and "us/op", or of "MB/s" and "ops/ms", is taken by itself.
     let part = |from: &str, to: &str| {
         let ((a, size), (b, other)) = (known(from)?, known(to)?);
         (a == b).then_some(size / other)

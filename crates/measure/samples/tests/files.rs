@@ -414,7 +414,7 @@ fn bad_input_costs_what_is_bad_and_the_rest_is_judged() {
         }
         assert!(notes(&found).contains(says), "{says}: {}", notes(&found));
     }
-    // On one side only.
+    // It is on one side only.
     let found = judged(
         &with(("old", vec![1.0; 9])),
         &against(("new", vec![1.0; 9])),
@@ -441,7 +441,7 @@ fn bad_input_costs_what_is_bad_and_the_rest_is_judged() {
         fails(&[FailOn::Invalid], &found).unwrap(),
         Some(FailOn::Invalid)
     );
-    // No variance at all, twice.
+    // Neither side has any variance.
     let exact = judged(&csv(&[("a", vec![5.0; 9])]), &csv(&[("a", vec![6.0; 9])]));
     assert_eq!(words(&exact), ["a worse"]);
     assert!(

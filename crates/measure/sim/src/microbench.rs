@@ -330,7 +330,7 @@ impl Bench<'_> {
                     1 if state != State::Memory => word.store(1, Ordering::Relaxed),
                     2 => _ = word.load(Ordering::Relaxed),
                     0 => {
-                        // Away from the turn's own transfer.
+                        // This keeps it away from the turn's own transfer.
                         engine.work(1000);
                         let start = engine.time.get();
                         match access {

@@ -366,7 +366,7 @@ unsafe impl LockWord for Word<u32> {
 
     #[inline]
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
-        // One instruction on x86; elsewhere a loop that seldom repeats, which
+        // It is one instruction on x86; elsewhere it is a loop that seldom repeats, which
         // here it never does.
         let old = self.modify(order, |old| Some((old & 0xffff) | (u32::from(value) << 16)));
         (old >> 16) as u16

@@ -30,7 +30,7 @@ pub(crate) fn place<P: Platform>(engine: &Engine) {
 pub(crate) fn of<P: Platform>(address: usize) -> Option<&'static Sleepers<P>> {
     let engine = engine();
     let table = engine.sleepers.get().cast::<Table<P>>();
-    // By its place in simulated memory: where that lies differs from run to run.
+    // It is found by its place in simulated memory: where that lies differs from run to run.
     let place = place_of(engine.memory.place_of(address), PLACES);
     // SAFETY: null, or placed in the engine's arena as so many words, and used only by coroutines, which do not outlive it.
     unsafe { table.as_ref() }.map(|table| &table[place])

@@ -184,7 +184,7 @@ impl Topology {
                 Placement::Numbered => (hardware as u64, 0, 0),
                 Placement::Compact => (socket as u64, sibling, within),
                 Placement::Spread => (sibling as u64, within, socket),
-                // Siblings last: a scheduler takes an idle core first, and a big one.
+                // Siblings come last: a scheduler takes an idle core first, and a big one.
                 Placement::Random => (
                     sibling as u64,
                     self.is_small(core).into(),

@@ -125,7 +125,7 @@ fn a_thread_waits_for_what_another_posts() {
 fn a_program_that_takes_no_lock_for_long_is_not_stuck() {
     let busy = [Step::Work(1_000_000)];
     let mut program = program(&[&busy, &busy], 0, 0);
-    // A fifth of a second.
+    // This takes a fifth of a second.
     program.threads[0].steps = vec![Step::Work(200_000_000)];
     let machine = Machine::builtin("flat-16").unwrap();
     let found = replay(&Replay {

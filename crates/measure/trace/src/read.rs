@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(read(two, Some((1.0, 0.5))), None);
         assert_eq!(read("64 CPUs", Some((8.0, 40.0))), None);
         assert_eq!(read("64 CPUs", Some((30.0, 33.0))), Some(33.0));
-        // Older recordings, and damaged ones.
+        // These are older recordings, and damaged ones.
         assert_eq!(read(two, None), None);
         assert_eq!(read(two, Some((f64::NAN, 2.0))), None);
         assert_eq!(read("a machine", Some((1.1, 0.8))), None);

@@ -177,7 +177,7 @@ mod tests {
             waited: false,
         };
         assert_eq!(last(&records(8000, 4)), Some(lost));
-        // All of it.
+        // It had no CPU in all of it.
         assert_eq!(
             last(&records(5500, 4)).map(|lost| lost.ticks),
             Some(200_000)

@@ -246,7 +246,7 @@ impl Table {
             false => self.at(target + weight),
         };
         match lock == but {
-            // By rounding only.
+            // This happens by rounding only.
             true => (lock + 1) % self.0.len(),
             false => lock,
         }

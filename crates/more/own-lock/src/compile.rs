@@ -261,7 +261,7 @@ fn instrument(
         .map_err(|e| Error::Failed(format!("cannot read {}: {e}", assembly.display())))?;
     inspect::no_inline_assembly(&text, unit)?;
 
-    // Compiled again, not assembled: no assembler reads all that clang writes, its own
+    // It is compiled again, not assembled: no assembler reads all that clang writes, its own
     // neither.
     let object = at("o");
     compile("-c", &object)?;

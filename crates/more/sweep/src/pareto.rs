@@ -85,7 +85,7 @@ mod tests {
         assert!(!beats(&slow, &fast, MARGINS));
         // Faster and less fair: neither beats the other.
         assert!(!beats(&unfair, &fast, MARGINS) && !beats(&fast, &unfair, MARGINS));
-        // Not in every replicate.
+        // It does not beat it in every replicate.
         assert!(!beats(&once, &slow, MARGINS));
         assert_eq!(
             beaten(&[slow, fast, unfair], MARGINS),

@@ -27,7 +27,7 @@ pub(crate) fn timeline(program: &Program, called: Option<&str>) -> Option<Sectio
         colour: Some(colour),
         bold: true,
     };
-    // Of all: the page leaves out those that have no room.
+    // This names all: the page leaves out those that have no room.
     let name = |part: usize| format!("{:.1}", part as f64 * part_ms);
     let lines = Lines {
         title: match called {

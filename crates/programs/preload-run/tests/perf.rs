@@ -185,7 +185,7 @@ kworker/0:1 101 [000] 50.000012: lock:lock_release: 0xffff88810a000018 &rq->__lo
         "{verdict}"
     );
     assert_eq!(found["locks"][0]["name"], "&rq->__lock");
-    // With the holder's, the same.
+    // With the holder's events it is the same.
     let holder = "dd 201 [001] 50.000000: lock:lock_acquire: 0xffff88810a000018 &rq->__lock
 dd 201 [001] 50.000001: lock:lock_acquired: 0xffff88810a000018 &rq->__lock
 dd 201 [001] 50.000008: lock:lock_release: 0xffff88810a000018 &rq->__lock

@@ -107,7 +107,7 @@ unsafe impl Host for Process {
     }
 
     fn node() -> usize {
-        // Determined once per thread: a thread that locks much is pinned or
+        // It is determined once per thread: a thread that locks much is pinned or
         // stays.
         let node = &thread::header().node;
         let known = node.load(Ordering::Relaxed);

@@ -34,7 +34,7 @@ fn rocksdb_fills_and_reads_while_writing_and_verifies() {
         );
         assert!(printed.contains("fillrandom"), "{printed}");
         assert!(printed.contains(&format!("of {keys} found")), "{printed}");
-        // Without the interposer: what was written is whole.
+        // This runs without the interposer: what was written is whole.
         let checked = succeed(Command::new("ldb").args([&db, "checkconsistency"]), 300);
         assert!(checked.contains("OK"), "{checked}");
         let verified = succeed(

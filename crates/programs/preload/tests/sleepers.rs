@@ -68,7 +68,7 @@ fn the_default_forms_no_convoy() {
         let (handoffs, sleeps) = convoy(&program, lock, "spin-then-park");
         assert!(handoffs > all / 2, "{lock}: {handoffs}");
         assert!(sleeps > all / 2, "{lock}: {sleeps}");
-        // The default.
+        // This is the default.
         let (handoffs, sleeps) = convoy(&program, lock, "");
         assert_eq!(handoffs, 0, "{lock}");
         assert!(sleeps < all / 4, "{lock}: {sleeps}");

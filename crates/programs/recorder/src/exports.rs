@@ -142,7 +142,8 @@ fn taken<T: Lock>(lock: *mut T, access: Access, site: Site) -> Option<c_int> {
     if result != 0 && result != libc::EOWNERDEAD {
         return None;
     }
-    // Behind the attempt: the one who had the lock before has released it then.
+    // The time is taken behind the attempt: the one who had the lock before has
+    // released it then.
     let to = ticks();
     // SAFETY: as above; the attempt has ended.
     let own = unsafe { state.as_mut() };

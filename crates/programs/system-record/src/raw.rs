@@ -119,7 +119,7 @@ pub(crate) fn read(mut bytes: &[u8], kinds: &Kinds) -> Records {
         let parsed = match kind {
             SAMPLE => sample(body, (kind, misc, size), kinds),
             LOST => {
-                // The identifier, and how many.
+                // The record has the identifier, and how many were lost.
                 read.lost += number(body, 8).unwrap_or(0);
                 continue;
             }

@@ -146,7 +146,7 @@ impl ReadyForSystem {
         };
         let mut before = Before::default();
         let from;
-        // Beside the file, where the user expects room; it has no name.
+        // It lies beside the file, where the user expects room; it has no name.
         let folder = std::path::absolute(&recording.file);
         let folder = folder.as_deref().ok().and_then(Path::parent);
         let mut spool = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))

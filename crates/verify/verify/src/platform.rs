@@ -496,7 +496,7 @@ macro_rules! word {
                 }
             }
 
-            // As the default, but under the caller's name.
+            // It does what the default does, but under the caller's name.
             #[track_caller]
             fn spin_until(
                 &self,
@@ -641,7 +641,7 @@ impl Word<atomic::AtomicU32> {
 
 // SAFETY: as `Atomic`.
 unsafe impl LockWord for Word<atomic::AtomicU32> {
-    // As the default, but under the caller's name.
+    // It does what the default does, but under the caller's name.
     #[track_caller]
     fn take_if_zero(&self, held: u32, order: Ordering) -> bool {
         self.load(Ordering::Relaxed) == 0

@@ -99,7 +99,7 @@ pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
         .map(str::trim)
         .take_while(|line| !begins_tests(line))
         .filter(|line| !line.is_empty() && !line.starts_with("//"));
-    // FNV-1a.
+    // This is FNV-1a.
     let hash = code
         .flat_map(str::bytes)
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {

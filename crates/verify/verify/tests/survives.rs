@@ -48,7 +48,7 @@ fn go_wrong(how: u8) {
             deeper(0);
         }
         ABORTS => {
-            // Not captured by the test, unlike `eprintln`.
+            // The test does not capture this, unlike `eprintln`.
             let words = b"locklab: more waiters than there is room for\n";
             let _ = std::io::Write::write_all(&mut std::io::stderr(), words);
             std::process::abort()

@@ -26,7 +26,7 @@ pub(crate) fn gigahertz() -> f64 {
         std::hint::black_box(sum);
         begun.elapsed().as_secs_f64()
     };
-    // The fastest of many short ones: others were interrupted.
+    // The fastest of many short ones counts: others were interrupted.
     let fastest = (0..2000).map(|_| time()).fold(f64::INFINITY, f64::min);
     ADDITIONS as f64 / fastest / 1e9
 }

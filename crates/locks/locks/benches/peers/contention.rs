@@ -71,7 +71,7 @@ pub(crate) fn contend(contestant: &dyn Contestant) -> Option<Contended> {
     let arrived = AtomicU32::new(0);
     let arrive = || {
         arrived.fetch_add(1, Ordering::AcqRel);
-        // Spun, not slept: both run when it begins.
+        // They spin and do not sleep: both run when it begins.
         while arrived.load(Ordering::Acquire) < 2 {
             core::hint::spin_loop();
         }

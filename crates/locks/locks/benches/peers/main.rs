@@ -174,7 +174,7 @@ fn main() {
     let options = options();
     let mut duels = duels(&options);
     if duels.is_empty() {
-        // No error: cargo hands one filter to every benchmark there is.
+        // This is no error: cargo hands one filter to every benchmark there is.
         println!(
             "Nothing measured: no lock's name contains {}.",
             options.names.join(" or ")
@@ -198,7 +198,7 @@ fn main() {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
     let distances = distances();
     let mut trips = Vec::new();
-    // Block by block through all duels, so that a restless minute meets all.
+    // All duels take their blocks in turn, so that a restless minute meets all.
     for block in 0..options.blocks {
         trips.extend(two.then(round_trip));
         for (number, duel) in duels.iter_mut().enumerate() {
@@ -208,7 +208,7 @@ fn main() {
             };
             let (peer, ours) = (peer.as_ref(), ours.as_ref());
             std::thread::scope(|scope| {
-                // A thread of its own: this one stays free to move.
+                // It has a thread of its own: this one stays free to move.
                 scope.spawn(|| {
                     pin(0);
                     for (at, pairs) in distances.iter().zip(&mut duel.alone) {

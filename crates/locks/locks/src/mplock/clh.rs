@@ -128,7 +128,7 @@ unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for ClhQueue<P, MAXCPUS>
 
     #[inline(always)]
     unsafe fn try_enter(&self, _: usize) -> bool {
-        // As `Clh`: a CPU in the queue cannot leave it, and nodes come back.
+        // It is as in `Clh`: a CPU in the queue cannot leave it, and nodes come back.
         false
     }
 

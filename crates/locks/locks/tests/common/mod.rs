@@ -104,7 +104,7 @@ pub(crate) const STRESS: Duration = Duration::from_millis(100);
 
 /// Runs `threads` threads, at most `turns` acquisitions each.
 pub(crate) fn stress<P: Platform, L: RawLock<P>>(threads: usize, turns: u64) {
-    // Enough there for every way in and out.
+    // This is enough there for every way in and out.
     let turns = if cfg!(miri) { turns.min(17) } else { turns };
     let shared = Box::new(Shared::new(L::default()));
     // Contexts outlive all use of the lock, as CLH wants.

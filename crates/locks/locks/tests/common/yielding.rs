@@ -75,7 +75,7 @@ macro_rules! platform {
         pub(crate) struct $platform;
 
         static $nodes: [QueueNodes<$platform>; CPUS] = [const { QueueNodes::NEW }; CPUS];
-        // Not for all: the others read without being visible.
+        // They are not for all: the others read without being visible.
         static $readers: [VisibleReader<$platform>; 8] = [const { VisibleReader::NONE }; 8];
         static $held: [HeldLocks<$platform>; 8] = [const { HeldLocks::NONE }; 8];
 

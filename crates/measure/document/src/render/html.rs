@@ -90,7 +90,7 @@ pub fn svg(document: &Document) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    // Space for the legend of the two sides.
+    // This leaves space for the legend of the two sides.
     y += 12;
     // The rules of a page after its colours do not concern a picture.
     let colours = STYLE.split_once("html {").map_or("", |(head, _)| head);

@@ -86,7 +86,7 @@ impl Root<'_> {
             Fact::Known(info) => info,
             unknown => return unknown,
         };
-        // x86 and s390, RISC-V and LoongArch, 32-bit ARM, POWER.
+        // These are the keys of x86 and s390, RISC-V and LoongArch, 32-bit ARM, and POWER.
         for key in ["model name", "uarch", "Processor", "cpu"] {
             if let Some(value) = field(&info, key) {
                 return Fact::Known(value.split_whitespace().collect::<Vec<_>>().join(" "));

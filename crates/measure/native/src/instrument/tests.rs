@@ -225,7 +225,7 @@ fn a_lock_that_does_not_exclude_is_found_out() {
         crate::subject::code("ticket").unwrap(),
         LockCode::of::<Open>(),
     ];
-    // No units: they would race.
+    // There are no units: they would race.
     let spec = Spec {
         cells: Cells {
             unit: Unit::Nanoseconds,

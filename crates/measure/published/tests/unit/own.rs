@@ -371,7 +371,7 @@ fn lengths_are_those_of_the_clock_unless_the_file_says_otherwise() {
         let own = OwnReference::parse("mine.toml", file).unwrap();
         own.simulate("mine", 1, 2, |_, _| {}).unwrap().1[0].ours
     };
-    // Two siblings that exclude nobody: 1,100 ns of each, and their additions.
+    // Two siblings exclude nobody: each takes 1,100 ns, and its additions.
     let by_clock = ours(&file);
     assert!((545.0..600.0).contains(&by_clock), "{by_clock}");
     // As much computing as takes 1,100 ns alone, which two siblings slow by 1.6.

@@ -38,7 +38,7 @@ pub(super) fn moment(date: &str) -> Option<f64> {
             if zone.starts_with('-') { -ahead } else { ahead }
         }
     };
-    // Days from 1970 by the civil calendar, years beginning in March.
+    // These are days from 1970 by the civil calendar, whose years begin in March here.
     let (y, m) = if month > 2 {
         (year, month - 3)
     } else {

@@ -120,7 +120,7 @@ impl Bucket {
         if now <= self.fair_at.load(Ordering::Relaxed) {
             return false;
         }
-        // Marsaglia's generator of 32 bits.
+        // This is Marsaglia's generator of 32 bits.
         let mut drawn = self.drawn.load(Ordering::Relaxed);
         drawn ^= drawn << 13;
         drawn ^= drawn >> 17;

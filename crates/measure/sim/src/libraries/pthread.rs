@@ -278,7 +278,7 @@ unsafe impl RawLock<Sim> for PthreadRwlock {
                 let begun = self.readers.compare_exchange(
                     readers,
                     readers & !WRITING,
-                    // As above.
+                    // This is as above.
                     Ordering::Acquire,
                     Ordering::Relaxed,
                 );

@@ -66,7 +66,7 @@ enum Kind {
 }
 
 const SOFTWARE: [(&str, &str, Software, f64); 2] = [
-    // In nanoseconds; reports use milliseconds.
+    // It counts nanoseconds; reports use milliseconds.
     ("task-clock", "ms", Software::TASK_CLOCK, 1e-6),
     ("cpu-migrations", "", Software::CPU_MIGRATIONS, 1.0),
 ];

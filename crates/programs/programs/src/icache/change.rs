@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(verdict(&events(100, 0), &events(50, 0)), "better");
         assert_eq!(verdict(&events(50, 0), &events(100, 0)), "worse");
         assert_eq!(verdict(&events(100, 0), &events(100, 0)), "flat");
-        // Fewer of one and more of another: by their penalties either may win.
+        // There are fewer of one and more of another: by their penalties either may win.
         assert_eq!(verdict(&events(100, 0), &events(0, 150)), "unclear");
         let change = change(
             &processor,

@@ -117,7 +117,7 @@ impl Workload for Gcc {
             Some(path) => std::path::absolute(path)
                 .map_err(|e| Fault::Unrunnable(format!("{}: {e}", path.display())))?,
             None => {
-                // The suffix of preprocessed files.
+                // This is the suffix of preprocessed files.
                 let file = folder.join("input.i");
                 std::fs::write(&file, source(self.functions)).map_err(|e| {
                     Fault::Unrunnable(format!("cannot write {}: {e}", file.display()))

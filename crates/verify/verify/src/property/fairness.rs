@@ -398,7 +398,7 @@ pub(crate) fn lets_others_in(lock: &Lock) -> Property {
             others.push(spawn_until_it_waits(2, move || {
                 table.lock();
                 table.enter();
-                // One handoff so far. There is a waiter for another.
+                // There was one handoff so far. There is a waiter for another.
                 execution::await_arrival(0);
                 table.unlock();
             }));

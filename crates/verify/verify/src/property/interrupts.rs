@@ -236,7 +236,7 @@ pub(crate) fn neighbour_in_interrupt(lock: &Lock) -> Property {
                 first.unlock();
             }));
             execution::await_arrival(3);
-            // The first waiter of each, unless that queues too.
+            // Thread 1 is the first waiter of each, unless it would queue too.
             if !second.info.parks {
                 others.push(spawn(1, move || descend(tables)));
                 execution::await_arrival(1);

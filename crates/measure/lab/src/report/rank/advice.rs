@@ -78,7 +78,7 @@ pub(super) fn choose(
     (0..locks)
         .filter(|lock| allowed(*lock))
         .filter_map(|lock| Some((lock, merit(lock)?)))
-        // Of equals the first.
+        // The first of equals stays.
         .reduce(|a, b| if b.1 > a.1 { b } else { a })
         .map(|(lock, _)| lock)
 }
