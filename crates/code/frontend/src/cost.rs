@@ -57,7 +57,7 @@ pub enum Cause {
     Indirect,
     /// Returns that the stack did not predict, and what the others take longer than jumps.
     Returns,
-    /// Means what a barrier made the predictors forget.
+    /// Branches that were mispredicted because a barrier had emptied the predictors.
     Flushes,
 }
 

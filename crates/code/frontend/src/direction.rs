@@ -4,7 +4,7 @@
 //! TAgged GEometric history length branch prediction", JILP 2006). As on Intel's cores, by
 //! "Half&Half" (H. Yavarzadeh et al., S&P 2023), the path consists of taken branches only.
 
-/// Counts how many tagged tables there are, at most.
+/// The most tagged tables that there may be.
 pub(crate) const TABLES: usize = 4;
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

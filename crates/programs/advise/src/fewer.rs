@@ -85,8 +85,8 @@ pub struct Fewer {
 pub(crate) struct Predicted {
     /// Threads of the classes that scale: in it, and in the one of more.
     pub threads: [usize; 2],
-    /// Acquisitions a second that it predicts, by those that were recorded; or why it
-    /// says none.
+    /// The acquisitions a second that it predicts, divided by those that were recorded; or
+    /// the reason why it predicts none.
     pub ratio: Result<f64, String>,
     /// Says how holds grow, or why that is not known.
     pub growth: Result<Growth, NoGrowth>,

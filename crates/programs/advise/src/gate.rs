@@ -14,8 +14,8 @@ use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 /// measured afterwards held (`truth.tsv`, of two processors; a test counts them).
 pub(crate) const SPREAD: f64 = 0.45;
 
-/// The part of the recorded rate, or as many times it, from which on the model says how
-/// much a lock gains; otherwise only in which direction.
+/// The least part of the recorded rate with which the model says how much a lock gains;
+/// its inverse is the greatest. Beyond these it says only in which direction.
 const SIZES: f64 = 0.7;
 
 /// The part by which the simulated rate may differ from the recorded one.

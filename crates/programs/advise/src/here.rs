@@ -27,9 +27,9 @@ pub enum Here {
     Not(String),
 }
 
-/// Returns a model with what futexes cost on this machine, and a transfer between two of its
-/// CPUs, as it was recorded or is now, as all are of a model of which nothing else is
-/// known.
+/// Returns a model with the costs of futexes on this machine. All transfers between its
+/// CPUs take what one between two of them took when it was recorded, or takes now, if
+/// nothing else is known.
 pub(crate) fn measured(
     mut machine: Machine,
     native: &Native,
@@ -108,14 +108,14 @@ pub(crate) fn places(machine: &Machine, apart: Apart) -> Result<Vec<Machine>, Er
     trips.into_iter().map(in_place).collect()
 }
 
-/// Counts how many times what the model has a recorded wake-up may take: beyond that the
-/// recording lacks what was waited for, and the gate has to say so.
+/// The factor by which a recorded wake-up may take longer than the model's. Beyond that
+/// the recording lacks what was waited for, and the gate has to say so.
 const PLAUSIBLE: f64 = 10.0;
 
-/// Returns a model with what calls of the system and waking a thread took while the
-/// program was recorded, and what fetching a lock that another thread had, if the
-/// recording has enough of them: on a machine that is not idle, and in some virtual
-/// machines from minute to minute, that is several times what it is at another time.
+/// Returns a model with the times that calls of the system, waking a thread and fetching a
+/// lock from another thread took while the program was recorded, if the recording has
+/// enough of them. On a machine that is not idle these times are several times as long,
+/// and in some virtual machines they change from minute to minute.
 pub(crate) fn as_recorded(
     mut machine: Machine,
     recorded: &Recorded,
