@@ -5,11 +5,15 @@ use locklab_document::page::Page;
 use locklab_lab::VERSION;
 use serde_json::{Value, json as value};
 
-/// Returns one line or more for each check, by part, and each part in short.
+/// Returns each part in short, and then one line or more for each check, by part.
 #[must_use]
 pub fn text(checks: &[Check], machine: &str) -> String {
     let mut page = Page::default();
     page.title(&format!("{VERSION} on {machine}"));
+    page.heading("In short");
+    for line in in_short(checks) {
+        page.item(&line);
+    }
     let mut part = "";
     let mut before: Option<&Check> = None;
     for check in checks {
@@ -18,15 +22,15 @@ pub fn text(checks: &[Check], machine: &str) -> String {
             page.heading(part);
         }
         let sign = match check.state {
-            State::Ok => "ok  ",
-            State::Limited => "so-so",
-            State::Missing => "NO  ",
-            State::Unknown => "?   ",
+            State::Ok => "ok",
+            State::Limited => "limited",
+            State::Missing => "MISSING",
+            State::Unknown => "unknown",
         };
-        let head = format!("  {sign:<5} {:<18}  ", check.name);
+        let head = format!("  {sign:<7} {:<18}  ", check.name);
         let same = |b: &Check| (&b.found, &b.remedy) == (&check.found, &check.remedy);
         if check.remedy.is_some() && before.is_some_and(same) {
-            page.hanging(&head, "the same");
+            page.hanging(&head, "the same as above");
         } else {
             page.hanging(&head, &check.found);
             if let Some(remedy) = &check.remedy {
@@ -35,14 +39,11 @@ pub fn text(checks: &[Check], machine: &str) -> String {
         }
         before = Some(check);
     }
-    page.heading("In short");
-    for line in in_short(checks) {
-        page.item(&line);
-    }
     page.finish()
 }
 
-/// Returns a line for each part: what works, what limits it, what it lacks.
+/// Returns a sentence or more for each part: what is missing, what limits it, what is not
+/// known.
 fn in_short(checks: &[Check]) -> Vec<String> {
     let mut parts: Vec<&str> = checks.iter().map(|c| c.part).collect();
     parts.dedup();
@@ -55,20 +56,23 @@ fn in_short(checks: &[Check]) -> Vec<String> {
                 .collect()
         };
         let mut words = Vec::new();
-        for (state, what) in [
-            (State::Missing, "lacks"),
-            (State::Limited, "limited by"),
-            (State::Unknown, "not known:"),
+        for (state, of_one, of_several) in [
+            (State::Missing, "is missing", "are missing"),
+            (State::Limited, "limits the figures", "limit the figures"),
+            (State::Unknown, "is not known", "are not known"),
         ] {
-            let names = of(state);
-            if !names.is_empty() {
-                words.push(format!("{what} {}", names.join(", ")));
+            match of(state)[..] {
+                [] => {}
+                [one] => words.push(format!("{one} {of_one}.")),
+                [ref all @ .., last] => {
+                    words.push(format!("{} and {last} {of_several}.", all.join(", ")));
+                }
             }
         }
         if words.is_empty() {
-            words.push("nothing is missing".into());
+            words.push("nothing is missing.".into());
         }
-        format!("{part}: {}.", words.join("; "))
+        format!("{part}: {}", words.join(" "))
     };
     parts.into_iter().map(line).collect()
 }
