@@ -102,6 +102,7 @@ fn dry_run(workloads: &[WorkloadSpec], runs: u32, as_json: bool) -> String {
 }
 
 fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<String>>) -> String {
+    let mut text = format!("{}\n\n", wrapped("", &lead(rows, why)));
     let front = if why.is_some() {
         "L1i MPKI, model"
     } else {
@@ -120,21 +121,22 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
         Column::new(front, 16),
         Column::new("in the kernel", 16),
     ];
-    let mut text = render::table(&Table::new(columns, cells.collect()));
+    text += &render::table(&Table::new(columns, cells.collect()));
     let mut notes = Vec::new();
     for row in rows {
-        let why = row.not_run.iter().map(|why| format!("not run: {why}"));
-        let unmodelled = row.not_modelled.iter();
-        let why = why.chain(unmodelled.map(|why| format!("not modelled: {why}")));
-        notes.extend(why.map(|why| format!("{}: {why}", row.name)));
+        let name = &row.name;
+        let why = row.not_run.iter();
+        notes.extend(why.map(|why| format!("{name} was not run: {why}.")));
+        let why = row.not_modelled.iter();
+        notes.extend(why.map(|why| format!("{name} was not modelled: {why}.")));
     }
     if let Some(why) = why {
         notes.push(format!("There are no front-end figures: {why}."));
         notes.push(match model {
             Ok(model) => format!(
                 "The table has L1i misses in a thousand instructions of user mode instead. They are \
-                 modelled and not measured, in one run under the i-cache model ({}, {}), and leave \
-                 the kernel out.",
+                 modelled, not measured: in one run under the i-cache model ({}, {}), without the \
+                 kernel.",
                 model.geometry, model.source
             ),
             Err(no_model) => {
@@ -144,12 +146,34 @@ fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<Strin
         });
     }
     notes.push(
-        "All figures are medians of a few runs: they are good enough to choose workloads, and \
-         no basis for a conclusion."
+        "Measured figures are medians of a few runs. They are good enough to choose workloads, \
+         and no basis for a conclusion."
             .into(),
     );
     for note in notes {
         let _ = writeln!(text, "\n{}", wrapped("", &note));
     }
     text
+}
+
+/// Returns the first paragraph: the workload to begin with, and why.
+fn lead(rows: &[Screened], why: Option<&str>) -> String {
+    let first = rows.first().and_then(|row| {
+        let found = match why {
+            Some(_) => format!(
+                "it has the most modelled L1i misses ({:.2} in a thousand instructions)",
+                row.modelled?
+            ),
+            None => format!(
+                "its front end leaves the most pipeline slots empty ({:.1} %)",
+                100.0 * row.front_end?
+            ),
+        };
+        Some(format!("Inlining can cost {} most: {found}.", row.name))
+    });
+    let order = "The workloads are in the order in which inlining can cost them.";
+    first.map_or_else(
+        || "No figure of these workloads says how much inlining can cost them.".to_owned(),
+        |first| format!("{first} {order}"),
+    )
 }

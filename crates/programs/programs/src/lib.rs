@@ -19,6 +19,9 @@ pub mod built_in;
 pub mod completed;
 pub mod counters;
 pub mod fault;
+#[cfg(test)]
+#[path = "../../../measure/lab/tests/common/golden.rs"]
+mod golden;
 pub mod icache;
 pub mod instrument;
 pub mod launcher;

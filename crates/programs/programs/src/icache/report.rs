@@ -5,6 +5,7 @@ use super::change::Change;
 use super::places::Place;
 use super::{Counted, Model};
 use locklab_document::number::grouped;
+use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
 use locklab_frontend::Cause;
 use locklab_lab::VERSION;
@@ -33,11 +34,13 @@ pub fn json(counted: &Counted, command: &[String]) -> Value {
     document
 }
 
-/// Returns the counts as a table, with where they come from.
+/// Returns what the model lost most by, and then the counts as tables, with where they
+/// come from.
 #[must_use]
 pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
     let report = &counted.report;
     let mut text = String::new();
+    let _ = writeln!(text, "{}\n", wrapped("", &lead(counted)));
     let _ = writeln!(text, "L1i model: {} ({})", model.geometry, model.source);
     let shown: String = command.join(" ").chars().take(60).collect();
     let _ = writeln!(text, "Program:   {shown}\n");
@@ -71,37 +74,93 @@ pub fn text(counted: &Counted, model: &Model, command: &[String]) -> String {
             text += "\nThe program has no symbols, so its code has addresses for names.\n";
         }
     }
-    let lacking = match model.processor() {
-        Some(_) => "speculation, the data side, the kernel and\nanother thread on the core.",
-        None => "prefetch, the micro-op cache, speculation and L2.",
+    let unknown = match model.processor() {
+        Some(_) => None,
+        None => super::processor_of_this_machine()
+            .err()
+            .map(|why| why.to_string()),
     };
-    if model.processor().is_none()
-        && let Err(why) = super::processor_of_this_machine()
-    {
-        let _ = writeln!(text, "\nOnly the L1i was modelled: {why}.");
-    }
-    let _ = write!(
-        text,
-        "\nSource: a model, in an emulated execution of the program alone.\n\
-         It leaves out {lacking}\n\
-         This is one layout of one build: compare over several link orders\n\
-         before you conclude.\n"
-    );
-    if report["vcpus"].as_u64() > Some(1) {
-        text += "The program has several threads, so the counts do not repeat.\n";
-    }
-    if let Some(sample) = sampled(report) {
-        text += &sample;
-    }
-    let rewritten = report["frontend"]["rewritten_blocks"].as_u64();
-    if let Some(blocks) = rewritten.filter(|blocks| *blocks > 0) {
-        let _ = writeln!(
-            text,
-            "The program wrote over its own code ({} times);\nthe modelled caches keep the old code.",
-            grouped(blocks)
-        );
+    for note in notes(report, model.processor().is_some(), unknown) {
+        let _ = writeln!(text, "\n{}", wrapped("", &note));
     }
     text
+}
+
+/// Returns the first paragraph: what was executed, what the model lost most by, and that
+/// nothing was measured.
+fn lead(counted: &Counted) -> String {
+    let report = &counted.report;
+    let instructions = grouped(counted.instructions());
+    let mut words = vec![format!(
+        "The program executed {instructions} instructions in user mode."
+    )];
+    let user = &report["frontend"]["user"];
+    let cycles = user["cycles"]["value"].as_f64();
+    let dispatch = user["dispatch"]["value"].as_f64();
+    if let Some((cycles, dispatch)) = cycles.zip(dispatch).filter(|(cycles, _)| *cycles > 0.0) {
+        let share = |part: f64| 100.0 * part / cycles;
+        let causes = Cause::ALL
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, (_, name))| {
+                let lost = user["lost"][index]["cycles"]["value"].as_f64()?;
+                Some((lost, name))
+            });
+        let most = causes
+            .max_by(|one, two| one.0.total_cmp(&two.0))
+            .filter(|(lost, _)| *lost > 0.0)
+            .map_or_else(String::new, |(lost, name)| {
+                format!(" The largest cause is \"{name}\" ({:.1} %).", share(lost))
+            });
+        words.push(format!(
+            "The modelled front end lost {:.1} % of its cycles.{most}",
+            share(cycles - dispatch)
+        ));
+    } else {
+        words.push(match counted.misses() {
+            1 => "It missed the modelled L1 instruction cache once.".to_owned(),
+            misses => format!(
+                "It missed the modelled L1 instruction cache {} times.",
+                grouped(misses)
+            ),
+        });
+    }
+    words.push(
+        "These figures are a model's, from an emulated execution of the program alone; nothing \
+         was measured."
+            .to_owned(),
+    );
+    words.join(" ")
+}
+
+/// Returns what the reader has to know, a paragraph each. `unknown` says why only the L1i
+/// was modelled, if nobody asked for that.
+fn notes(report: &Value, front_end: bool, unknown: Option<String>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = unknown {
+        notes.push(format!("Only the L1i was modelled: {why}."));
+    }
+    let lacking = match front_end {
+        true => "speculation, the data side, the kernel and another thread on the core",
+        false => "prefetch, the micro-op cache, speculation and L2",
+    };
+    notes.push(format!(
+        "The model leaves out {lacking}. This is one layout of one build: compare over several \
+         link orders before you conclude."
+    ));
+    if report["vcpus"].as_u64() > Some(1) {
+        notes.push("The program has several threads, so the counts do not repeat.".to_owned());
+    }
+    notes.extend(sampled(report));
+    let rewritten = report["frontend"]["rewritten_blocks"].as_u64();
+    if let Some(blocks) = rewritten.filter(|blocks| *blocks > 0) {
+        notes.push(format!(
+            "The program wrote over its own code ({} times). The modelled caches keep the old \
+             code.",
+            grouped(blocks)
+        ));
+    }
+    notes
 }
 
 /// Returns what a sampled run stands on, if anything was left out.
@@ -113,12 +172,12 @@ fn sampled(report: &Value) -> Option<String> {
         return None;
     }
     let error = match sample["error_percent"].as_f64() {
-        Some(error) => format!("the draw of them alone errs by up to {error:.1} % (95 %)."),
-        None => "they are too few to say how far off that is.".into(),
+        Some(error) => format!("The draw of them alone errs by up to {error:.1} % (95 %)."),
+        None => "They are too few to say how far off that is.".into(),
     };
     Some(format!(
-        "Sampled: {} of {} instructions were simulated,\n\
-         in {} intervals after the first ten million;\n{error}\n--exact simulates all.\n",
+        "Sampled: {} of {} instructions were simulated, in {} intervals after the first ten \
+         million. {error} --exact simulates all.",
         grouped(simulated),
         grouped(all),
         grouped(sample["intervals"].as_u64()?)
@@ -185,16 +244,16 @@ pub fn changed(change: &Change, inline: Option<&str>) -> String {
         "better" => "saves cycles",
         "worse" => "costs cycles",
         "flat" => "costs no cycles that show",
-        _ => "is not decided, because the band of the penalties allows both signs",
+        _ => "may save or cost cycles: the band of the penalties allows both",
     };
     let percent = change.percent;
-    let mut text = format!(
-        "\n{what} {verdict}:\n\
-         {:+.2} % of the modelled cycles ({:+.2} to {:+.2} % over the band),\n\
-         {:+} instructions. The model counts no cycles for data, so the share\n\
-         of the program's time is smaller.\n",
+    let paragraph = format!(
+        "{what} {verdict}. The modelled cycles change by {:+.2} % ({:+.2} to {:+.2} % over the \
+         band), and the instructions by {:+}. The model counts no cycles for data, so the share \
+         of the program's time is smaller.",
         percent.value, percent.low, percent.high, change.instructions
     );
+    let mut text = format!("\n{}\n", wrapped("", &paragraph));
     for (name, cycles) in change.largest().into_iter().take(4) {
         let _ = writeln!(text, "  {name}: {cycles:+.0} cycles");
     }
@@ -203,7 +262,117 @@ pub fn changed(change: &Change, inline: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Front;
+    use super::super::change::Caused;
+    use super::super::places::Places;
     use super::*;
+    use crate::golden::golden;
+    use locklab_frontend::{Cycles, Processor};
+    use locklab_host::process::{Ended, Usage};
+    use locklab_icache::Geometry;
+
+    fn well() -> Ended {
+        Ended {
+            status: std::process::ExitStatus::default(),
+            usage: Usage::default(),
+        }
+    }
+
+    fn cycles(value: f64) -> Cycles {
+        Cycles {
+            low: 0.8 * value,
+            value,
+            high: 1.25 * value,
+        }
+    }
+
+    /// A run with call sites, sampled, under a front end.
+    #[test]
+    fn the_report_begins_with_what_the_front_end_lost() {
+        let lost = [48e6, 3e6, 12e6, 21e6, 9e6, 30e6, 0.0, 0.0];
+        let dispatch = 61e6;
+        let all: f64 = dispatch + lost.iter().sum::<f64>();
+        let place = |name: &str, target: Option<&str>, cycles| Place {
+            name: name.into(),
+            target: target.map(str::to_owned),
+            cycles,
+        };
+        let counted = Counted {
+            report: value!({
+                "instructions": 252_660_436_u64, "l1i_misses": 1_234_567, "vcpus": 2,
+                "user": {
+                    "instructions": 252_660_436_u64, "l1i_fetches": 61_000_000,
+                    "l1i_misses": 1_234_567,
+                },
+                "frontend": {
+                    "processor": "zen-3",
+                    "user": {
+                        "dispatch": cycles(dispatch), "cycles": cycles(all),
+                        "lost": lost.map(|lost| value!({ "cycles": cycles(lost) })),
+                    },
+                    "sample": {
+                        "simulated_instructions": 13_025_713, "intervals": 121,
+                        "error_percent": 7.94,
+                    },
+                    "rewritten_blocks": 12,
+                },
+            }),
+            ended: well(),
+            places: Some(Places {
+                functions: vec![
+                    place("Parser::next", None, 41.2e6),
+                    place("(libraries)", None, 8.1e6),
+                ],
+                call_sites: vec![place("Parser::next+0x41", Some("spin_unlock"), 17.3e6)],
+                symbols: true,
+            }),
+        };
+        let model = Model {
+            geometry: Geometry::default(),
+            next_line: false,
+            source: "as given",
+            plugin: "/plugin.so".into(),
+            front: Some(Front {
+                processor: Processor::named("zen-3").unwrap(),
+                argument: "zen-3".into(),
+            }),
+            sampled: true,
+        };
+        let command = ["./server".to_owned(), "--once".to_owned()];
+        let change = Change {
+            baseline: cycles(180e6),
+            experiment: cycles(184e6),
+            percent: Cycles {
+                low: 1.41,
+                value: 2.22,
+                high: 3.6,
+            },
+            causes: vec![Caused {
+                cause: Cause::L1i,
+                cycles: 3.1e6,
+            }],
+            instructions: -1_204_000,
+            verdict: "worse",
+        };
+        let found = text(&counted, &model, &command) + &changed(&change, Some("spin_unlock"));
+        golden("frontend.txt", &found);
+    }
+
+    #[test]
+    fn a_cache_alone_has_its_misses_in_the_first_paragraph() {
+        let counted = Counted {
+            report: value!({"instructions": 2004, "l1i_misses": 1}),
+            ended: well(),
+            places: None,
+        };
+        let first = lead(&counted);
+        assert!(
+            first.contains("missed the modelled L1 instruction cache once"),
+            "{first}"
+        );
+        let said = notes(&counted.report, false, Some("it is not known".into()));
+        assert_eq!(said[0], "Only the L1i was modelled: it is not known.");
+    }
 
     #[test]
     fn a_sample_says_what_it_stands_on() {
@@ -215,10 +384,6 @@ mod tests {
         };
         let text = sampled(&report(13_025_713, value!(7.94))).unwrap();
         assert!(text.contains("7.9 %") && text.contains("--exact"), "{text}");
-        assert!(
-            text.lines().all(|line| line.chars().count() <= 72),
-            "{text}"
-        );
         let few = sampled(&report(13, Value::Null)).unwrap();
         assert!(few.contains("too few"), "{few}");
         assert_eq!(sampled(&report(252_660_436, Value::Null)), None);
