@@ -28,6 +28,9 @@ pub(crate) mod config;
 pub mod counts;
 pub(crate) mod drivers;
 mod front_end;
+#[cfg(test)]
+#[path = "../../../measure/lab/tests/common/golden.rs"]
+mod golden;
 pub mod guest;
 mod guests;
 pub mod inline_change;

@@ -7,7 +7,8 @@
 use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
-use locklab_document::number::grouped;
+use locklab_document::number::{grouped, percent};
+use locklab_document::page::wrapped;
 use locklab_document::{Part, Section, render};
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Sample};
@@ -60,26 +61,37 @@ pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) 
 pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     let profile = measured.locks.clone().unwrap_or_default();
     let mut text = format!(
-        "{}: {} x 1 {}, {} CPUs, {} processes\n{}\n",
+        "{}: {} x 1 {}, {} CPUs, {} processes\n",
         load.workload.name(),
         measured.work,
         measured.unit,
         load.vcpus,
         load.processes,
-        caveat(translated)
     );
-    if profile.locks.is_empty() {
-        text.push_str("No lock was waited for.\n");
-    } else {
+    let most = profile.locks.iter().max_by_key(|lock| lock.nanoseconds);
+    let lead = most.map_or_else(
+        || "No lock was waited for.".to_owned(),
+        |lock| {
+            let share = lock.nanoseconds as f64 / profile.nanoseconds().max(1) as f64;
+            format!(
+                "{} % of the waiting was for {}.",
+                percent(100.0 * share),
+                lock.name
+            )
+        },
+    );
+    let _ = writeln!(text, "{}", wrapped("", &lead));
+    if !profile.locks.is_empty() {
         let rows: Vec<Used> = profile.locks.iter().map(used).collect();
         let table = match translated {
             true => LockUse::table_of_shares(&rows, rows.len()),
             false => LockUse::table(&rows, rows.len()),
         };
-        text += &render::table(&table);
+        let _ = write!(text, "\n{}\n", render::table(&table));
     }
+    let _ = writeln!(text, "{}", wrapped("", caveat(translated)));
     for note in losses(&[&profile]) {
-        let _ = writeln!(text, "{note}");
+        let _ = writeln!(text, "{}", wrapped("", &note));
     }
     text
 }

@@ -1,6 +1,7 @@
 //! Tests of the section on locks.
 
 use super::*;
+use crate::golden::golden;
 use crate::outcome::sample;
 use crate::workload::{Workload, cell_key};
 use locklab_document::Document;
@@ -78,6 +79,41 @@ fn a_translator_has_counts_and_shares_and_no_times() {
     let side = document(&profiled(&run(&[("x", 1, 5)], true)).unwrap());
     assert_eq!(side["locks"][0]["waited_ns"], Value::Null);
     assert_eq!(side["locks"][0]["share"], 1.0);
+}
+
+#[test]
+fn the_waits_of_a_boot_are_a_golden_file() {
+    let lock = |name: &str, kind: &str, [locks, waits, nanoseconds, longest]: [u64; 4]| LockWaits {
+        name: name.into(),
+        kind: kind.into(),
+        locks,
+        waits,
+        nanoseconds,
+        longest,
+    };
+    let measured = Measured {
+        locks: Some(LockProfile {
+            locks: vec![
+                lock("files_lock", "SPIN", [1, 1200, 4_800_000, 91_000]),
+                lock("in pipe_read", "MUTEX", [16, 40, 1_200_000, 310_000]),
+            ],
+            lost: 2,
+            unmatched: 3,
+        }),
+        ..sample(1).unwrap()
+    };
+    let load = Load::new(Workload::Fstat);
+    let both = [false, true].map(|translated| text(&load, &measured, translated));
+    assert!(
+        both.iter()
+            .flat_map(|text| text.lines())
+            .all(|line| line.chars().count() <= 72)
+    );
+    golden("lock-waits.txt", &both.join("\n"));
+    golden(
+        "lock-waits-compared.txt",
+        &text_of(section(&cell(false)).unwrap()),
+    );
 }
 
 #[test]
