@@ -33,97 +33,98 @@ pub fn text(plan: &Plan, target: &Target, cache: &Cache<'_>) -> String {
     page.heading("Time");
     match last_cycle(cache, target) {
         Some(cycle) => page.item(&format!(
-            "about {}: in the last session with {name} a boot, there and back, took {}",
+            "It takes about {}. In the last session with {name} a boot, there and back, took {}.",
             duration(cycle * u32::try_from(boots + 1).unwrap_or(u32::MAX)),
             duration(cycle)
         )),
         None => page.item(&format!(
-            "not known before the trial boot: {} there and back, each with two starts of the \
-             firmware and all workloads. That is {} in all for each minute that one takes; the \
-             trial shows how long that is",
+            "The time is not known before the trial boot. The machine goes there and back {}, each \
+             with two starts of the firmware and all workloads. That is {} in all for each \
+             minute that one takes. The trial shows how long one takes.",
             count(boots + 1, "time"),
             duration(Duration::from_secs(60 * (boots as u64 + 1)))
         )),
     }
     page.item(&format!(
-        "limit of each step: {} for a boot, for a workload, and for the way back",
+        "The limit of each step is {}: of a boot, of a workload, and of the way back.",
         duration(limit)
     ));
     if plan.experiment.has_images() {
-        page.item("nothing is built: the images exist");
+        page.item("Nothing is built: the images exist.");
     } else {
         page.item(&format!(
-            "before that, kernels that are not in the cache are built on this machine, and \
-             linked in {}",
+            "Before that, kernels that are not in the cache are built on this machine, and \
+             linked in {}.",
             count(plan.design.pairs as usize, "order")
         ));
     }
     if torture_load(plan).is_some() && !plan.experiment.has_images() {
         page.item(
-            "locktorture of both kernels runs in QEMU on this machine; if a lock fails, nothing \
-             is started on the test machine",
+            "locktorture of both kernels runs in QEMU on this machine. If a lock fails, nothing \
+             is started on the test machine.",
         );
         if torture_boots(plan) > 0 {
             page.item(&format!(
-                "then locktorture there, on all CPUs, in {} more",
+                "After that, locktorture runs there, on all CPUs, in {} more.",
                 count(torture_boots(plan), "boot")
             ));
         }
     }
     page.heading("Steps of each boot");
     let from = if stays(settings) {
-        "from the kernel before it (boot = \"chain\"); the first from its own system"
+        "from the kernel before it (boot = \"chain\"), and the first time from its own system"
     } else {
         "from its own system, after a restart (boot = \"home\")"
     };
     let profiled = match plan.experiment.guests.lock_profile {
-        true => "; each once more, to profile the kernel's locks",
+        true => ". Each runs once more, to profile the kernel's locks",
         false => "",
     };
     let steps = [
-        format!("checked: {name} answers, {from}"),
-        "uploaded: our program, bzImage and initramfs, by ssh into memory, with their SHA-256"
+        format!("checked: {name} answers, {from}."),
+        "uploaded: our program, bzImage and initramfs go by ssh into memory, with their SHA-256."
             .into(),
-        "loaded: by kexec_file_load".into(),
-        "executed: systemctl kexec stops its services and unmounts its disks; without systemd \
-         they are made read-only"
+        "loaded: kexec_file_load takes the kernel.".into(),
+        "executed: systemctl kexec stops its services and unmounts its disks. Without systemd \
+         they are made read-only."
             .into(),
-        "up: it answers with this session's key, a new boot id, and the token of this start".into(),
+        "up: it answers with this session's key, a new boot id, and the token of this start."
+            .into(),
         format!(
-            "ran: {}; the machine is left alone while it measures{profiled}",
+            "ran: {} have run. The machine is left alone while it measures{profiled}.",
             loads(plan)
         ),
-        "collected: each result is in the store before the next run".into(),
-        "home: the machine restarts through its firmware".into(),
+        "collected: each result is in the store before the next run.".into(),
+        "home: the machine restarts through its firmware.".into(),
     ];
     for step in steps {
         page.item(&step);
     }
     page.heading("If it does not come back");
     page.item(match &settings.power_cycle {
-        Some(_) => "after the limit, the power_cycle command of the file",
-        None => "the file has no power_cycle: a kernel that hangs stays until somebody comes",
+        Some(_) => "After the limit, the power_cycle command of the file is run.",
+        None => "The file has no power_cycle, so a kernel that hangs stays until somebody comes.",
     });
-    page.item("it restarts itself 5 s after a panic, or when it hears nothing for the limit");
-    page.item("Ctrl-C restarts it into its own system first");
+    page.item("It restarts itself 5 s after a panic, or when it hears nothing for the limit.");
+    page.item("Ctrl-C restarts it into its own system first.");
     page.heading("Left untouched");
     let disk = plan.loads.iter().find_map(|load| load.disk.as_deref());
     page.item(&match disk {
         Some(serial) => format!(
-            "its disks, except the one with the serial number {serial}, which is formatted with \
-             XFS in every boot; it must be empty, or from an earlier comparison"
+            "Its disks, except the one with the serial number {serial}. That one is formatted with \
+             XFS in every boot, so it must be empty, or from an earlier comparison."
         ),
-        None => "its disks: neither side mounts or writes one".to_owned(),
+        None => "Its disks: neither side mounts or writes one.".to_owned(),
     });
     for what in [
-        "its packages, its boot loader and its default kernel",
-        "its settings: governor and turbo are set in the measured kernels only",
-        "its ssh keys and yours: the session has new ones, which are only in memory",
+        "Its packages, its boot loader and its default kernel.",
+        "Its settings: governor and turbo are set in the measured kernels only.",
+        "Its ssh keys and yours: the session has new ones, which are only in memory.",
     ] {
         page.item(what);
     }
     page.heading("Lost");
-    page.item("everything that runs there, and every login, when the first kernel starts");
+    page.item("Everything that runs there, and every login, is lost when the first kernel starts.");
     page.finish()
 }
 
