@@ -149,7 +149,7 @@ fn an_instrument_gets_text_html_and_json_for_nothing() {
         "eyes [eyes]",
         "eyes is 2",
         "): better.",
-        "loaded against ivory: better in 2 of 2",
+        "Against ivory, loaded is better in 2 of 2",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }

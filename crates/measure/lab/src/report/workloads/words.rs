@@ -169,7 +169,7 @@ pub(super) fn lead(report: &Report) -> String {
         let sentence = difference(report, judged, metric);
         match alone {
             true => sentence,
-            false => format!("{}: {sentence}", name(report, judged)),
+            false => behind(&name(report, judged), &sentence),
         }
     };
     let mut sentences: Vec<String> = found.iter().take(FIRST).map(sentence).collect();
@@ -179,11 +179,19 @@ pub(super) fn lead(report: &Report) -> String {
     // A matrix that each run gives whole has no metric that decides.
     let is_matrix = |judged: &&JudgedCell| judged.primary().is_none() && !inside(judged).is_empty();
     let whole = report.measured().filter(is_matrix);
-    sentences.extend(whole.map(|judged| {
-        let name = name(report, judged);
-        format!("{name}: {}", sentence_of_matrix(report, judged))
-    }));
+    sentences.extend(
+        whole.map(|judged| behind(&name(report, judged), &sentence_of_matrix(report, judged))),
+    );
     sentences.join(" ")
+}
+
+/// Returns a sentence behind the name that it is about.
+fn behind(name: &str, sentence: &str) -> String {
+    let own = ["It ", "Of "].iter().any(|word| sentence.starts_with(word));
+    match sentence.split_at_checked(1).filter(|_| own) {
+        Some((first, rest)) => format!("{name}: {}{rest}", first.to_lowercase()),
+        None => format!("{name}: {sentence}"),
+    }
 }
 
 /// Returns the caveats: those of the machine, and the warnings of the primary
@@ -245,10 +253,16 @@ pub(super) fn conclusion(report: &Report) -> Vec<String> {
     if parts.is_empty() && whole.is_empty() {
         list.push("Nothing was measured, and nothing is concluded.".into());
     } else if !parts.is_empty() {
-        list.push(format!("{}: {}.", report.subject(), parts.join(", ")));
+        let labels = &report.experiment.labels;
+        list.push(format!(
+            "Against {}, {} is {}.",
+            labels.baseline,
+            labels.experiment,
+            parts.join(", ")
+        ));
     }
     for (name, judged) in &whole {
-        list.push(format!("{name}: {}", sentence(report, judged)));
+        list.push(behind(name, &sentence(report, judged)));
     }
     if !not_run.is_empty() {
         list.push(format!("Not run: {}.", not_run.join(", ")));
