@@ -86,8 +86,8 @@ pub struct ComparingArgs {
     /// Continue the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
-    /// Exit with 3 if a verdict is worse, 5 invalid, 6 incomplete, 4 unclear, for
-    /// those that are named here
+    /// Exit with 3 if a verdict is worse, 4 if unclear, 5 if invalid, 6 if incomplete;
+    /// only the verdicts that are named count
     #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]
@@ -171,7 +171,7 @@ pub(crate) struct ModelledSettings {
     /// Physical CPUs (hardware threads) that a simulated machine uses
     #[arg(long, value_name = "N")]
     pub physical: Option<usize>,
-    /// Which CPUs simulated threads get
+    /// CPUs that simulated threads get
     #[arg(long, value_name = "WHERE", value_parser = placement())]
     #[schemars(with = "Option<String>")]
     pub placement: Option<Placement>,

@@ -68,19 +68,19 @@ pub enum Command {
     Rank(Box<commands::rank::RankArgs>),
     /// Write a lock of your own to start from: a C file
     NewLock(NewLockArgs),
-    /// Every lock: space, fairness, NUMA, paper, how it was verified
+    /// List every lock: space, fairness, NUMA, paper, how it was verified
     Locks(commands::locks::LocksArgs),
-    /// The published reports, simulated: ours beside theirs
+    /// Simulate published reports: our figures beside theirs
     Reproduce(Box<commands::reproduce::ReproduceArgs>),
-    /// Modelled machines: list them, or model this machine
+    /// List modelled machines, or model this machine
     Machine(commands::machine::MachineArgs),
     /// Compare programs, builds, locks, environments or kernels by a file
     Compare(Box<commands::compare::CompareArgs>),
     /// Judge samples that other programs took: two files of benchmarks
     Judge(Box<commands::judge::JudgeArgs>),
-    /// Every combination of machines, locks, cells and seeds, here or on a cluster
+    /// Run every combination of machines, locks, cells and seeds, here or on a cluster
     Sweep(Box<commands::sweep::SweepArgs>),
-    /// The store of experiments: list, show, export, merge, prune
+    /// List, show, export, merge and prune the stored experiments
     Results(commands::results::ResultsArgs),
     /// Model-check the locks: every promise, every memory ordering
     Verify(commands::verify::VerifyArgs),
@@ -92,13 +92,13 @@ pub enum Command {
     Record(commands::record::RecordArgs),
     /// Show a recording: threads, waiting, the hottest call sites
     Trace(commands::record::TraceArgs),
-    /// What to do about a recorded program's locks, here and on other machines
+    /// Say what to do about a recorded program's locks, here and on other machines
     Advise(commands::advise::AdviseArgs),
-    /// What this machine can and cannot measure, and the remedy
+    /// Say what this machine can and cannot measure, and what to do about it
     Doctor(commands::doctor::DoctorArgs),
     /// Rank workloads by what inlining could cost them
     Screen(commands::screen::ScreenArgs),
-    /// What the modelled front end loses in a program: cycles by cause, L1i misses
+    /// Count what the modelled front end loses in a program: cycles by cause, L1i misses
     #[command(alias = "icache")]
     Frontend(commands::frontend::FrontendArgs),
     /// Build, boot and compare real kernels

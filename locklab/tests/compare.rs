@@ -231,7 +231,7 @@ fn what_goes_wrong_is_one_sentence() {
         ),
         (
             vec!["--workload", "fstat", "--run-limit", "0"],
-            "a time limit of 0 s is none",
+            "a time limit of 0 s leaves no time",
         ),
         (
             vec!["--workload", "fstat", "--time-limit", "60"],

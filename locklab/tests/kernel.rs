@@ -147,7 +147,7 @@ fn arguments_that_make_no_sense_are_said() {
     assert!(error.contains("0 pairs show nothing"), "{error}");
     let (code, error) = run(&["compare", file, "--tcg", "--vcpus", "4"]);
     assert_eq!(code, Some(2));
-    assert!(error.contains("several vCPUs take KVM"), "{error}");
+    assert!(error.contains("several vCPUs need KVM"), "{error}");
     let (code, error) = run(&["compare", file, "--vcpus", "0"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("start at 1"), "{error}");

@@ -121,7 +121,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
     for (line, part) in [
         (
             "matrix mcs ticket --on flat-16 --reads 90",
-            "none of these locks lets readers share it",
+            "none of these locks can be shared by readers",
         ),
         (
             "matrix mcs ticket --reads 90",
@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         ),
         (
             "rank mcs ticket --on flat-16 --reads 90",
-            "none of these locks lets readers share it",
+            "none of these locks can be shared by readers",
         ),
         (
             "matrix mcs bravo --on flat-16 --reads 101",
@@ -157,11 +157,11 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         ),
         (
             "matrix mcs ticket --workload fstat --lines 2",
-            "an fstat touches no lines",
+            "fstat touches no lines",
         ),
         (
             "matrix mcs ticket --on amd64-8 --workload fstat --lines 2",
-            "an fstat touches no lines",
+            "fstat touches no lines",
         ),
     ] {
         let error = locklab(line).assert().code(2);

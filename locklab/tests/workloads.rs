@@ -98,7 +98,10 @@ fn a_port_in_use_is_told() {
     .unwrap();
     let (code, _, err) = bench.run(&[&[file.as_str()], &EIGHT[..]].concat());
     assert_eq!(code, 1);
-    assert!(err.contains(&format!("port {port} cannot be had")), "{err}");
+    assert!(
+        err.contains(&format!("port {port} cannot be used")),
+        "{err}"
+    );
 }
 
 #[test]

@@ -27,10 +27,10 @@ use std::process::ExitCode;
 /// `locklab advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// The recording, of `locklab record`. Of two recordings of one program with
-    /// different numbers of threads it is learned how much longer holds take with
-    /// more of them; more files, or a folder of them, get one answer with the
-    /// share of each
+    /// The recording, of `locklab record`. Two recordings of one program with
+    /// different numbers of threads show how much longer holds take with more
+    /// threads; more files, or a folder of them, get one answer with the share of
+    /// each
     #[arg(value_name = "FILE", required = true)]
     pub recordings: Vec<PathBuf>,
     /// Machines to advise for: names of `locklab machine list`, or files

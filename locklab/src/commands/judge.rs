@@ -35,10 +35,10 @@ pub struct JudgeArgs {
     /// The nth run of both files is a pair: they were measured in turn
     #[arg(long)]
     pub paired: bool,
-    /// Which way all metrics improve [default: by their units; times are lower]
+    /// Direction in which all metrics improve [default: by their units; times are lower]
     #[arg(long, value_enum)]
     pub better: Option<Better>,
-    /// What counts as flat, in percent [default: 1]
+    /// Margin within which two are flat, in percent [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub delta: Option<Percent>,
     /// How the benchmarks share the 5 %
@@ -51,8 +51,8 @@ pub struct JudgeArgs {
     /// took]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub apart: Option<std::time::Duration>,
-    /// Exit with 3 if a verdict is worse, 5 invalid, 6 incomplete, 4 unclear, for
-    /// those that are named here
+    /// Exit with 3 if a verdict is worse, 4 if unclear, 5 if invalid, 6 if incomplete;
+    /// only the verdicts that are named count
     #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
     pub fail_on: Vec<FailOn>,
     #[command(flatten)]

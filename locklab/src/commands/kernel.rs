@@ -37,7 +37,7 @@ pub enum KernelCommand {
     Build(FileArgs),
     /// Boot an existing kernel with one workload
     Boot(boot::BootArgs),
-    /// At which call sites a function was inlined, in each build of a file
+    /// List the call sites at which a function was inlined, in each build of a file
     Inlined(builds::InlinedArgs),
     /// For `git bisect run`: 0 not worse, 1 worse, 125 cannot be tested
     Bisect(CompareArgs),

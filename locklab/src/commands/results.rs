@@ -47,7 +47,7 @@ pub enum ResultsCommand {
     Prune(prune::PruneArgs),
     /// Write every sample to standard output
     Export {
-        /// Only samples of this experiment
+        /// Take only samples of this experiment
         id: Option<i64>,
         /// Format of the export
         #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]

@@ -42,7 +42,7 @@ pub struct VerifyArgs {
     /// Sixty times the executions, fifty times the schedules; takes hours
     #[arg(long)]
     pub thorough: bool,
-    /// At most this many executions of each promise [default: 16000]
+    /// Most executions of each promise [default: 16000]
     ///
     /// A promise that cannot be explored without a bound on preemptions is
     /// explored with the largest bound that this allows; the table has it.
@@ -53,7 +53,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", conflicts_with = "thorough",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub schedules: Option<u32>,
-    /// At most this many seconds for each promise [default: no limit]
+    /// Most seconds for each promise [default: no limit]
     ///
     /// With this limit the result may depend on the machine.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]

@@ -127,7 +127,7 @@ impl Changes {
         match self.cc.as_deref() {
             None | Some("gcc" | "clang") => Ok(()),
             Some(other) => Err(Error::Usage(format!(
-                "the compiler '{other}' is not known; gcc or clang"
+                "the compiler '{other}' is not known; write gcc or clang"
             ))),
         }
     }

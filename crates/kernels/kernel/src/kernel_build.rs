@@ -45,7 +45,7 @@ pub(crate) struct Needed {
 pub(crate) fn needed(load: &Load, objects: Option<&Path>) -> Result<Needed, Error> {
     let objects = objects.ok_or_else(|| {
         Error::Usage(
-            "kernel-build compiles the source of the kernels that are built, and these exist; give \
+            "kernel-build compiles the source of the kernels, and these were not built here; give \
              [kernel] source instead of image"
                 .into(),
         )

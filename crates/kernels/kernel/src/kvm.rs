@@ -54,7 +54,7 @@ pub fn choose(
     let (accelerator, why) = found(cache, qemu, kernel, options)?;
     if accelerator == Accelerator::Tcg && vcpus > 1 {
         return Err(Error::Failed(format!(
-            "{vcpus} vCPUs take KVM, and this is {why}; an exact count of instructions runs vCPUs \
+            "{vcpus} vCPUs need KVM, and this is {why}; an exact count of instructions runs vCPUs \
              in turn, so that no lock is contended as on hardware, and starts the second in \
              minutes: leave out --vcpus"
         )));

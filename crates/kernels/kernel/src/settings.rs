@@ -212,7 +212,7 @@ impl GuestSettings {
     pub fn vcpus(&self) -> Result<u64, Error> {
         match self.vcpus.unwrap_or(1) {
             2.. if self.tcg => Err(Error::Usage(
-                "several vCPUs take KVM; leave out --tcg or --vcpus".into(),
+                "several vCPUs need KVM; leave out --tcg or --vcpus".into(),
             )),
             vcpus => Ok(vcpus),
         }
@@ -248,7 +248,7 @@ impl GuestSettings {
         ] {
             if given {
                 return Err(Error::Usage(format!(
-                    "{option} is of guests of QEMU, and these kernels run on a test machine; \
+                    "{option} is for guests of QEMU, and these kernels run on a test machine; \
                      {instead}"
                 )));
             }

@@ -119,7 +119,7 @@ fn original(cache: &Cache<'_>, source: &str, folder: &Path) -> Result<Tree, Erro
     // make refuses to build elsewhere from such a tree.
     if path.join(".config").exists() || path.join("include/config").exists() {
         return Err(Error::Usage(format!(
-            "{0} has been built in, so nothing can be built from it elsewhere; name a revision \
+            "{0} was built in, so nothing can be built from it elsewhere; name a revision \
              (git:{0}#HEAD), or run make mrproper there",
             path.display()
         )));

@@ -169,7 +169,7 @@ impl TryFrom<f64> for Limit {
             return Ok(Self(seconds));
         }
         Err(Error::Usage(format!(
-            "a time limit of {seconds} s is none; give seconds above 0"
+            "a time limit of {seconds} s leaves no time; give seconds above 0"
         )))
     }
 }
@@ -202,13 +202,13 @@ pub struct DesignSettings {
     /// Pairs of runs for each cell (blocks in a ranking); a verdict needs at least 8
     #[arg(long, value_name = "N")]
     pub pairs: Option<u32>,
-    /// What counts as flat, in percent [default: 1]
+    /// Margin within which two are flat, in percent [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub delta: Option<Percent>,
     /// Seed of every random choice [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Up to so many more rounds of --pairs for what is unclear after one; the looks
+    /// Most further rounds of --pairs for cells that are unclear after one; all looks
     /// share the 5 % [default: 0]
     #[arg(long, value_name = "N")]
     pub retry: Option<u32>,

@@ -292,7 +292,7 @@ pub fn check_readers(
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "none of these locks lets readers share it, so --reads has nothing to show; name one that \
+        "none of these locks can be shared by readers, so --reads has nothing to show; name one that \
          does ({})",
         able.join(", ")
     )))

@@ -165,7 +165,7 @@ impl Spec {
             return match self.is_plain() {
                 true => Ok(()),
                 false => Err(Error::Usage(
-                    "an fstat touches no lines, takes one lock and has no length; leave out \
+                    "fstat touches no lines, takes one lock and has no length; leave out \
                      --reads, --lines, --locks, --nested, --distribution, --hold-sleep, --hog \
                      and --unit, or use \
                      --workload units"

@@ -179,12 +179,12 @@ impl Plan {
         }
         if spec.time.is_zero() {
             return Err(Error::Usage(
-                "no time shows nothing; give --time 10 or more".into(),
+                "--time 0 measures nothing; give --time 10 or more".into(),
             ));
         }
         if spec.slice.is_some_and(|slice| nanos(slice) < 50_000) {
             return Err(Error::Usage(
-                "a slice shorter than 50 microseconds is over before the locks have settled; give \
+                "a slice shorter than 50 microseconds ends before the locks have settled; give \
                  --slice-us 50 or more"
                     .into(),
             ));
@@ -344,7 +344,7 @@ fn check_mix(spec: &Spec) -> Result<(), Error> {
     }
     if spec.cells.work == Work::Fstat && !spec.cells.is_usual() {
         return Err(Error::Usage(
-            "an fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
+            "fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
              --nested, --distribution, --hold-sleep and --hog, or use --workload units"
                 .into(),
         ));

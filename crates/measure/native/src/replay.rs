@@ -89,7 +89,7 @@ impl Replay {
         match threads {
             None => Ok(self.program.threads.len()),
             Some(0) => Err(Error::Usage(
-                "no threads take no locks; give --threads 1 or more".into(),
+                "--threads 0 takes no lock; give --threads 1 or more".into(),
             )),
             Some(_) if !self.program.can_be_extrapolated() => Err(Error::Usage(format!(
                 "{}: its threads wait for what was not recorded, so that it can be run again with \

@@ -364,7 +364,7 @@ impl Experiment {
             experiment.machine()?;
             if experiment.figures.is_empty() == experiment.matrix.is_none() {
                 return Err(Error::Usage(
-                    "it needs a `matrix` or one `figure` and more, not both".into(),
+                    "it needs either a `matrix` or at least one `figure`".into(),
                 ));
             }
             if experiment.acquisitions == 0 {

@@ -190,7 +190,7 @@ impl Mix {
         }
         if locks.is_empty() {
             return Err(Error::Usage(
-                "no number of locks; give --locks 1 or more".into(),
+                "there is no number of locks; give --locks 1 or more".into(),
             ));
         }
         if let Some(n) = locks.iter().find(|n| !(1..=MOST_LOCKS).contains(n)) {
@@ -205,7 +205,7 @@ impl Mix {
         }
         if self.choice != Choice::Uniform && locks == [1] {
             return Err(Error::Usage(
-                "--choice is among several locks; give --locks 2 or more".into(),
+                "--choice chooses among several locks; give --locks 2 or more".into(),
             ));
         }
         Ok(())

@@ -272,7 +272,7 @@ impl SweepFile {
             if workload.work == Work::Fstat {
                 if !workload.critical.is_empty() {
                     return Err(Error::Usage(
-                        "an fstat has no length; leave 'critical' out of this workload".into(),
+                        "fstat has no length; leave 'critical' out of this workload".into(),
                     ));
                 }
                 workload.critical = vec![0];
@@ -367,7 +367,7 @@ mod tests {
             ),
             (
                 "[[workload]]\nname = 'fstat'\nthreads = [1]\ncritical = [1]",
-                "an fstat has no length",
+                "fstat has no length",
             ),
         ] {
             let error = file(change);

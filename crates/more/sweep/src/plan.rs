@@ -175,7 +175,7 @@ impl Plan {
         }
         if let Some(unused) = used.iter().position(|used| !used) {
             return Err(Error::Usage(format!(
-                "exclusion {} leaves out nothing: no run agrees with all that it says",
+                "exclusion {} leaves out nothing: no run has all that it names",
                 unused + 1
             )));
         }

@@ -333,7 +333,7 @@ pub fn requeue_this() -> Result<(), Error> {
     let task = match array {
         Some((job, task)) => format!("{job}_{task}"),
         None => variable("SLURM_JOB_ID")
-            .ok_or_else(|| Error::Failed("this is no task of Slurm".into()))?,
+            .ok_or_else(|| Error::Failed("this process is no task of Slurm".into()))?,
     };
     run(&["scontrol".into(), "requeue".into(), task]).map(|_| ())
 }

@@ -77,7 +77,7 @@ impl Program {
         }
         if self.wait.is_some() && chosen.lock == GLIBC && chosen.rwlock == GLIBC {
             return Err(Error::Usage(
-                "--wait is for locks of Locklab's, and glibc's wait as glibc does; leave it out"
+                "--wait is for locks of Locklab, and glibc's locks wait as glibc does; leave it out"
                     .into(),
             ));
         }

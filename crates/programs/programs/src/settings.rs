@@ -50,7 +50,7 @@ pub struct Settings {
     /// CPUs to use [default: the workload's choice]
     #[arg(long, value_name = "LIST", help_heading = HEADING)]
     pub pin: Option<Cpus>,
-    /// Which counters are read [default: auto]
+    /// Counters to read [default: auto]
     #[arg(long, value_enum, help_heading = HEADING)]
     pub counters: Option<Mode>,
     /// The existing subject.

@@ -49,10 +49,10 @@ pub(crate) struct ProgramOptions {
     /// The command of the experiment
     #[arg(long, value_name = "CMD")]
     pub experiment: Option<String>,
-    /// What reports call the baseline [default: what distinguishes it]
+    /// Name of the baseline in reports [default: what distinguishes it]
     #[arg(long, value_name = "NAME")]
     pub baseline_name: Option<String>,
-    /// What reports call the experiment
+    /// Name of the experiment in reports
     #[arg(long, value_name = "NAME")]
     pub experiment_name: Option<String>,
     /// The lock under the baseline's pthread mutexes
@@ -213,7 +213,7 @@ impl ProgramOptions {
             && !settings.workload.iter().all(builds_itself)
         {
             return Err(Error::Usage(
-                "--inline is of call-sites, which builds its own program; for another give \
+                "--inline is for call-sites, which builds its own program; for another workload give \
                  --build CMD, which builds it twice"
                     .into(),
             ));

@@ -37,7 +37,7 @@ pub struct KernelsArgs {
     /// Configuration instead of the file's: workloads, defconfig, or a file
     #[arg(long, value_name = "CONFIG")]
     pub config: Option<String>,
-    /// Only the variants of these names
+    /// Take only the variants of these names
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variant: Vec<String>,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub struct CompareArgs {
     /// the file's table "test_machine": what is on that disk is lost
     #[arg(long, value_name = "SERIAL")]
     pub scratch_disk: Option<String>,
-    /// Only these of the file's workloads
+    /// Take only these of the file's workloads
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<Workload>,
     #[command(flatten)]

@@ -85,7 +85,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
     let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.probe_options(), vcpus)?;
     if args.slowdown && accelerator == Accelerator::Kvm {
         return Err(Error::Usage(
-            "--slowdown is of the plugin, which counts in QEMU's translator only; leave it out, or \
+            "--slowdown is that of the plugin, which counts only in QEMU's translator; leave it out, or \
              add --tcg"
                 .into(),
         ));

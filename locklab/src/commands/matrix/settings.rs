@@ -90,7 +90,7 @@ impl MatrixSettings {
         let lengths: [&[u64]; 2] = match work {
             Work::Fstat if self.cells.critical.is_some() => {
                 return Err(Error::Usage(
-                    "an fstat has no length; leave out --critical, or use --workload units".into(),
+                    "fstat has no length; leave out --critical, or use --workload units".into(),
                 ));
             }
             Work::Fstat => [&[0], &[0]],

@@ -40,7 +40,7 @@ pub struct RankSettings {
     #[arg(value_name = "LOCK")]
     #[serde(default, rename = "candidates")]
     pub locks: Vec<String>,
-    /// What every lock must be able to do: try, timeout, fifo, recursive,
+    /// Features that every lock must have: try, timeout, fifo, recursive,
     /// shared-memory, no-context, bytes<=N
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]

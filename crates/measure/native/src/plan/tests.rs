@@ -135,7 +135,7 @@ fn what_cannot_run_is_refused_in_a_sentence() {
             s.cells.work = Work::Fstat;
             s.cells.mix.reads = 5;
         },
-        "an fstat touches no lines",
+        "fstat touches no lines",
     );
     refused(
         |s| {

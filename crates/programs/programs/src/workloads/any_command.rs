@@ -51,7 +51,7 @@ pub(super) fn words(common: Option<&String>, subject: &Subject) -> Result<Vec<St
     let build = subject.build.as_ref().map(|b| b.display().to_string());
     if command.contains("{build}") && build.is_none() {
         return Err(Error::Usage(format!(
-            "'{command}' speaks of {{build}} and there is none; give --baseline-build and \
+            "'{command}' names {{build}}, and no build is given; give --baseline-build and \
              --experiment-build"
         )));
     }

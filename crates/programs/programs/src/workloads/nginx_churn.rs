@@ -71,7 +71,7 @@ impl NginxChurn {
         match (self.port, bound.and_then(|listener| listener.local_addr())) {
             (_, Ok(address)) => Ok(address.port()),
             (Some(port), Err(e)) => Err(Error::Usage(format!(
-                "port {port} cannot be had ({e}); leave it out, and a free one is taken"
+                "port {port} cannot be used ({e}); leave it out, and a free one is taken"
             ))),
             (None, Err(e)) => Err(Error::Usage(format!("there is no free port: {e}"))),
         }

@@ -34,9 +34,7 @@ impl FromStr for Between {
         let all = [Self::Processes, Self::Threads];
         let found = all.into_iter().find(|b| b.word() == text);
         found.ok_or_else(|| {
-            Error::Usage(format!(
-                "'{text}' cannot switch; those are processes and threads"
-            ))
+            Error::Usage(format!("'{text}' cannot switch; processes and threads can"))
         })
     }
 }
