@@ -16,6 +16,7 @@ mod kernel_test_machine;
 mod matrix;
 mod own_lock;
 mod pages;
+mod programs;
 mod rank;
 mod run;
 mod settings;
