@@ -61,7 +61,7 @@ pub struct Scenario {
 impl Stop {
     /// Returns enough time slices where virtual CPUs, or threads, share hardware threads.
     pub fn slices(machine: &Machine) -> Self {
-        const SLICES: f64 = 5.0;
+        const SLICES: f64 = 4.0;
         let slice = match machine.get(FigureKey::VmVcpus) > 0.0 {
             true => FigureKey::VmSliceUs,
             false => FigureKey::SchedulerSliceUs,

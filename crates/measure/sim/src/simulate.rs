@@ -34,7 +34,7 @@ const MOST_LINES: usize = MAX_TARGET;
 /// The warm-up of a run by time in which threads share CPUs, as a part of the run. A lock
 /// with a queue collapses once a thread in line loses its CPU; with two threads a CPU that
 /// takes some slices to happen, and what came before is no part of a long run.
-const SETTLING: f64 = 0.6;
+const SETTLING: f64 = 0.5;
 
 /// Contexts of a thread: one for each lock, or of many locks one for each that it can hold.
 fn contexts(locks: usize) -> usize {

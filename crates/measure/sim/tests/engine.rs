@@ -158,7 +158,8 @@ fn streaks_are_one_at_least_and_nobody_is_starved_in_order_of_arrival() {
                     run.longest_streak as f64 >= run.mean_streak.floor(),
                     "{lock}"
                 );
-                if entry.info.fairness == Fairness::Fifo {
+                // Who loses its CPU before it is in line is overtaken by all others.
+                if entry.info.fairness == Fairness::Fifo && hardware.is_none() {
                     assert_eq!(run.starved, [0; 0], "{lock}, {machine}, {threads}");
                 }
                 starved += run.starved.len();
