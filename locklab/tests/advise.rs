@@ -127,7 +127,7 @@ fn advice_begins_with_what_no_lock_can_beat_and_ends_with_what_it_rests_on() {
         "4 threads",
         "8 threads",
         "(ideal)",
-        "if it were split in eight",
+        "If the hottest lock were split in eight,",
         "0x550000001000",
         "What this rests on",
     ] {

@@ -162,9 +162,13 @@ fn recording(
     let unmatched = reading.unmatched;
     let missed = (unmatched.1 > 0).then(|| {
         format!(
-            "{} ends without a begin are left out, the first in line {} of {}: perf may have lost \
-             events",
-            unmatched.1,
+            "{} whose begin is missing {} left out, the first in line {} of {}. perf may have lost \
+             events.",
+            match unmatched.1 {
+                1 => "1 wait".to_owned(),
+                waits => format!("{waits} waits"),
+            },
+            if unmatched.1 == 1 { "was" } else { "were" },
             unmatched.0,
             text.display()
         )

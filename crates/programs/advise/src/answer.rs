@@ -112,9 +112,10 @@ impl Asked<'_> {
                 let words = match recording.times().is_worth_a_try() {
                     false => sentence(&fault.to_string()),
                     true => format!(
-                        "No other lock was simulated, because one thread takes all locks of the \
-                         part that would be run again, although threads with work spend {} % of \
-                         their time waiting for locks or waking waiters; record it for longer.",
+                        "No other lock was simulated: in the part that would be run again, one \
+                         thread takes all locks. Over the whole recording, threads with work spend \
+                         {} % of their time waiting for locks or waking waiters. Record the program \
+                         for longer.",
                         percent(100.0 * share)
                     ),
                 };

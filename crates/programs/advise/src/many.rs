@@ -159,8 +159,8 @@ fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
     });
     if bound.share < NOTHING_TO_GAIN {
         return format!(
-            "Nothing to gain: over all recordings, {} %{interval} of the time in which threads \
-             had work is spent waiting for locks or waking those that do.",
+            "Nothing to gain: over all recordings, threads with work spend {} %{interval} of their \
+             time waiting for locks or waking waiters.",
             share(bound.share)
         );
     }
@@ -169,8 +169,8 @@ fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
     if let (Some(first), Some(one)) = (used.locks.first(), all.first()) {
         let waited: f64 = used.locks.iter().filter_map(|l| l.counts.waited_ns).sum();
         words.push(format!(
-            "Begin with {}, which has {} % of the waiting, and with {}, which has {} % of it: \
-             'locklab advise' of that file simulates other locks.",
+            "Begin with {}, which has {} % of the waiting, and with the recording {}, which has {} % \
+             of it. 'locklab advise' of that file simulates other locks.",
             first.name,
             share(first.counts.waited_ns.unwrap_or(0.0) / waited.max(1.0)),
             one.file.display(),
@@ -184,8 +184,8 @@ fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
         ));
     }
     words.push(format!(
-        "No lock can gain more than {} % over all of them: threads spend {} %{interval} of the \
-         time in which they have work waiting for locks or waking those that do.",
+        "No lock can gain more than {} % over all of them: threads with work spend {} %{interval} \
+         of their time waiting for locks or waking waiters.",
         share(bound.most()),
         share(bound.share)
     ));
@@ -231,7 +231,10 @@ fn recordings(all: &[One]) -> Section {
         .items(names.collect());
     match all.len() - shown.len() {
         0 => section,
-        more => section.note(format!("And {} that lost less.", count(more, "recording"))),
+        more => section.note(format!(
+            "Not shown: {} that lost less.",
+            count(more, "recording")
+        )),
     }
 }
 

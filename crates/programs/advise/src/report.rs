@@ -166,8 +166,8 @@ fn head(
         fact(
             "Source",
             format!(
-                "simulation of that window, on {} of each machine's band; nothing here was \
-                 measured but the recording",
+                "simulation of that window, on {} of each machine's band; only the recording was \
+                 measured",
                 count(question.draws, "machine")
             ),
         ),
@@ -195,8 +195,8 @@ fn model(advice: Option<&Advice>, context: &Context<'_>) -> String {
     let repeated = match context.repeated {
         0.0 => String::new(),
         part => format!(
-            "; for {} % of the threads' time it repeats delays as they were recorded, because \
-             what was waited for is not understood",
+            "; for {} % of the threads' time the model repeats recorded delays, because it does \
+             not know what was waited for",
             percent(100.0 * part)
         ),
     };
@@ -209,12 +209,13 @@ fn model(advice: Option<&Advice>, context: &Context<'_>) -> String {
     };
     let here = match &advice.gate.here {
         Here::Rate(ratio) => {
-            format!("{ratio:.2} times replayed here by real threads")
+            format!("replayed here by real threads it has {ratio:.2} times that rate")
         }
-        Here::Not(why) => format!("not replayed by real threads: {why}"),
+        Here::Not(why) => format!("it was not replayed by real threads: {why}"),
     };
     format!(
-        "under its own lock {:.2} times its recorded rate simulated, {here}{repeated}",
+        "simulated under its own lock, the program has {:.2} times its recorded rate; \
+         {here}{repeated}",
         advice.gate.ratio()
     )
 }
@@ -271,20 +272,23 @@ fn point(summary: &Summary<'_>, question: &Question, gate: &Gate) -> Section {
     let sizes = gate.gives_sizes();
     let what_ifs = point.what_ifs.iter().filter(|_| sizes);
     let what_ifs = what_ifs.map(|(name, run)| match run {
-        Ok(run) => format!("if {name}: {:.2}", run.rate / today.rate.max(1e-12)),
-        Err(why) => format!("if {name}: not known ({})", first_line(why)),
+        Ok(run) => format!(
+            "If {name}, the rate is {:.2} times today's.",
+            run.rate / today.rate.max(1e-12)
+        ),
+        Err(why) => format!("If {name}, the rate is not known: {}.", first_line(why)),
     });
     let mut sized: Vec<String> = Vec::new();
     if sizes {
         sized.push(format!(
-            "Under today's lock {:.2} threads compute at a time, under an ideal one {:.2}: up to \
-             {:.2} times as many in the band. The limit then is {}.",
+            "Under today's lock {:.2} threads compute at a time. Under an ideal lock {:.2} do, up to \
+             {:.2} times as many in the band. The limit is then {}.",
             today.rate,
             point.ideal[0].rate,
             summary.bound.high,
             summary.limit(question)
         ));
-        sized.extend(what_ifs.map(|words| format!("the hottest lock used otherwise: {words}")));
+        sized.extend(what_ifs);
     }
     Section::minor(format!("{}{others}", count(point.threads, "thread")))
         .with(Part::Table(table))
@@ -326,7 +330,7 @@ fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section 
             .map(|(site, part)| format!("{} % {}", percent(100.0 * part), name(site)))
             .collect();
         format!(
-            "class {}: {}{}, {} acquisitions/s each, at work {} % of the time: {}",
+            "Class {}: {}{}, {} acquisitions/s each, at work {} % of the time: {}",
             number + 1,
             count(class.threads, "thread"),
             if class.scales {
@@ -352,8 +356,8 @@ fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section 
 fn locks(program: &Program, used: &LockUse) -> Section {
     let recorded = &program.recorded;
     LockUse::section("Locks, as recorded", &used.locks, HOTTEST).note(format!(
-        "In the window that was simulated: {} that several threads use; {} that one uses count \
-         as work.",
+        "The simulated window has {} that several threads use. Locks that one thread uses ({}) \
+         count as work.",
         count(program.locks.len() + recorded.left_out_locks.0, "lock"),
         grouped(recorded.private_locks as u64)
     ))

@@ -75,10 +75,10 @@ enum What {
 
 /// The changes that are no locks.
 const WHAT_IFS: [&str; 4] = [
-    "its holds were a quarter shorter",
-    "it were split in two",
-    "it were split in eight",
-    "nine of ten holds only read (rw-queued)",
+    "the hottest lock were held for a quarter less time",
+    "the hottest lock were split in two",
+    "the hottest lock were split in eight",
+    "nine of ten holds of the hottest lock only read (rw-queued)",
 ];
 
 /// The program, and what it would be otherwise.

@@ -221,8 +221,8 @@ pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<
                 best = Some((
                     ratio,
                     format!(
-                        "A change to the use of the hottest lock gains more than another lock: if \
-                         {name}, the rate is {ratio:.2} times today's on {place}."
+                        "Using the lock otherwise gains more than another lock does: if {name}, the \
+                         rate is {ratio:.2} times today's on {place}."
                     ),
                 ));
             }
@@ -312,70 +312,70 @@ pub(crate) fn not_seen(program: &Program, gate: &Gate) -> Vec<String> {
     let mut reasons = Vec::new();
     if recorded.unmatched_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads waited for something that was not recorded: I/O, \
-             semaphores, locks of other libraries, or conditions that no recorded signal ended",
+            "For {} of the time threads waited for something that was not recorded: I/O, \
+             semaphores, locks of other libraries, or conditions that no recorded signal ended.",
             part(recorded.unmatched_ns)
         ));
     }
     if let Some(others) = recorded.shared_with {
         reasons.push(format!(
-            "other programs used {others:.1} CPUs during the recording, and hardly one was free; \
-             record it on an idle machine"
+            "Other programs used {others:.1} CPUs during the recording, and hardly one was free. \
+             Record it on an idle machine."
         ));
     }
     if recorded.preempted_ns > 0.05 * lived {
         reasons.push(format!(
-            "for {} of the time threads were ready to run while other threads had the CPUs",
+            "For {} of the time threads were ready to run while other threads had the CPUs.",
             part(recorded.preempted_ns)
         ));
     }
     if recorded.left_out_locks.1 > 0.05 {
         reasons.push(format!(
-            "{} of the waiting is for locks that were left out: only the most contended are simulated",
+            "{} of the waiting is for locks that were left out: only the most contended are simulated.",
             percent(100.0 * recorded.left_out_locks.1)
         ));
     }
     if gate.ratio() > 1.0 + TOLERANCE {
         reasons.push(
-            "the program waits for something that looks like work: memory that several threads \
-             write, locks of its own that spin, or I/O too short to be recorded"
+            "The program waits for something that looks like work: memory that several threads \
+             write, locks of its own that spin, or I/O too short to be recorded."
                 .to_owned(),
         );
     }
     if gate.ratio() < 1.0 - TOLERANCE {
         reasons.push(
-            "the model makes the locks or the operating system slower than they are here: \
+            "The model makes the locks or the operating system slower than they are here. \
              'locklab machine fit' measures this machine, and 'locklab advise --here FILE' takes \
-             what it wrote"
+             what it wrote."
                 .to_owned(),
         );
     }
     let predicted = gate.predicted().unwrap_or(1.0);
     if predicted > 1.0 + TOLERANCE {
         reasons.push(
-            "with more threads something besides the holds takes longer: memory that several \
-             threads write outside the locks, or a wait that looks like work"
+            "With more threads something besides the holds takes longer: memory that several \
+             threads write outside the locks, or a wait that looks like work."
                 .to_owned(),
         );
     }
     if predicted < 1.0 - TOLERANCE {
         reasons.push(
-            "with fewer threads the program waited for something that more threads do not wait \
-             for, or it did other work"
+            "With fewer threads the program waited for something that more threads do not wait \
+             for, or it did other work."
                 .to_owned(),
         );
     }
     if gate.forced() > 0.01 {
         reasons.push(format!(
             "{} % of the waits for other threads were cut short, because no thread of the \
-             simulation would have ended them",
+             simulation would have ended them.",
             locklab_document::number::percent(100.0 * gate.forced())
         ));
     }
     if reasons.is_empty() && gate.fewer.is_none() {
         reasons.push(
-            "a second recording with another number of threads shows how holds grow: 'locklab \
-             advise FILE FILE2' takes both"
+            "A second recording with another number of threads shows how holds grow. 'locklab \
+             advise FILE FILE2' takes both."
                 .to_owned(),
         );
     }

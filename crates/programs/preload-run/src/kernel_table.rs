@@ -108,10 +108,10 @@ impl KernelTable {
         let hottest = self.table.rows.iter();
         match hottest.max_by(|a, b| a.waited_ns.total_cmp(&b.waited_ns)) {
             Some(row) if all > 0.0 => format!(
-                "{} of waiting in all; {} has {} % of it.",
+                "The waits took {} in all. {} % of that was for {}.",
                 time(all),
-                row.name,
-                percent(100.0 * row.waited_ns / all)
+                percent(100.0 * row.waited_ns / all),
+                row.name
             ),
             _ => "It has no wait.".into(),
         }
@@ -119,16 +119,16 @@ impl KernelTable {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "a table has sums: who held a lock and for how long is not in it, so nothing says \
-             what another lock would gain; 'perf script' of 'perf lock record' has more"
+            "A table has only sums. Who held a lock, and for how long, is not in it, so nothing \
+             says what another lock would gain. 'perf script' of 'perf lock record' has more."
                 .to_owned(),
         ];
         if self.table.counts_all {
-            notes.push("klockstat counts every acquisition, whether it waited or not".into());
+            notes.push("klockstat counts every acquisition, whether it waited or not.".into());
         }
         if let Some(row) = self.table.rows.iter().find(|row| !row.slab.is_empty()) {
             notes.push(format!(
-                "{} is a lock in an object of the slab cache {}, of which there may be many",
+                "{} is a lock in an object of the slab cache {}, of which there may be many.",
                 row.name, row.slab
             ));
         }
@@ -140,8 +140,8 @@ impl KernelTable {
         match unnamed.count() {
             0 => {}
             n => notes.push(format!(
-                "{} no name: perf names the slab cache of a lock's object with -b -l from Linux \
-                 6.14 on, and no tracepoint has it",
+                "{} no name. From Linux 6.14 on, perf names the slab cache of a lock's object with \
+                 -b -l. No tracepoint has it.",
                 match n {
                     1 => "1 lock has".to_owned(),
                     n => format!("{n} locks have"),

@@ -110,7 +110,7 @@ impl Recorded {
             );
         }
         if threads == 1 && info.source == Source::Program {
-            return "Nothing to gain: the program has one thread, and it never waits for a lock."
+            return "Nothing to gain: the program has one thread, which never waits for a lock."
                 .into();
         }
         if !self.recording.is_whole() {
@@ -130,13 +130,14 @@ impl Recorded {
         }
         let spent = spent.replacen("threads", "Threads", 1);
         match self.hottest_lock() {
-            Some(hottest) => format!("{spent}; {hottest} of the waiting."),
+            Some((lock, part)) => format!("{spent}. {part} % of the waiting is for {lock}."),
             None => format!("{spent}."),
         }
     }
 
-    /// Returns the lock that was waited for the longest, with its part of all waiting.
-    fn hottest_lock(&self) -> Option<String> {
+    /// Returns the lock that was waited for the longest, and its part of all waiting in
+    /// percent.
+    fn hottest_lock(&self) -> Option<(String, String)> {
         let survey = self.recording.survey();
         let all: u64 = survey.locks.iter().map(|lock| lock.tally.waited).sum();
         let locks = survey.locks.iter().zip(&self.names);
@@ -144,14 +145,14 @@ impl Recorded {
             .max_by_key(|(lock, _)| lock.tally.waited)
             .filter(|_| all > 0)?;
         let part = percent(100.0 * lock.tally.waited as f64 / all as f64);
-        Some(
-            match (name.starts_with("0x"), self.recording.info().source) {
-                // An address is no name.
-                (true, _) => format!("the lock at {name} has {part} %"),
-                (false, Source::Program) => format!("{name} has {part} %"),
-                (false, _) => format!("the lock {name} ({:#x}) has {part} %", lock.address),
-            },
-        )
+        let lock = match (name.starts_with("0x"), self.recording.info().source) {
+            // An address is no name.
+            (true, _) => format!("the lock at {name}"),
+            (false, Source::Program) if name.starts_with("lock of ") => format!("the {name}"),
+            (false, Source::Program) => name.clone(),
+            (false, _) => format!("the lock {name} ({:#x})", lock.address),
+        };
+        Some((lock, part))
     }
 
     /// Returns what to think of waits alone.
@@ -162,13 +163,13 @@ impl Recorded {
         };
         let (waits, ticks) = (sum(|tally| tally.contended), sum(|tally| tally.waited));
         let all = format!(
-            "{} {} of {} in all",
+            "{} {} took {} in all",
             grouped(waits),
             if waits == 1 { "wait" } else { "waits" },
             time(self.recording.nanoseconds(ticks))
         );
         match self.hottest_lock() {
-            Some(hottest) => format!("{all}; {hottest} of it."),
+            Some((lock, part)) => format!("{all}. {part} % of that was for {lock}."),
             None => format!("{all}."),
         }
     }
@@ -180,49 +181,49 @@ impl Recorded {
         let (info, missing) = (self.recording.info(), self.recording.trace().missing);
         if info.source == Source::KernelWaits {
             notes.push(
-                "perf recorded only waits, and neither holds nor acquisitions of free locks, so \
-                 the gain of another lock is not known"
+                "perf recorded only waits, and neither holds nor acquisitions of free locks. So \
+                 the gain of another lock is not known."
                     .into(),
             );
         }
         let after = time(self.recording.length_ns());
         match info.stopped {
             Stopped::Full => notes.push(format!(
-                "the file was full after {after}, and the program ran on unrecorded; \
-                 --megabytes gives it more room"
+                "The file was full after {after}, and the program ran on unrecorded. \
+                 --megabytes gives a recording more room."
             )),
             Stopped::Deadline => notes.push(format!(
-                "recorded for {after} as asked; the program ran on unrecorded"
+                "It was recorded for {after}, as asked. The program ran on unrecorded."
             )),
             Stopped::Never => notes.push(
-                "the command that recorded was stopped before the program ended; this is all that \
-                 it had recorded"
+                "The command that recorded was stopped before the program ended. This is all that \
+                 it had recorded."
                     .into(),
             ),
             Stopped::Ended => {}
         }
         if let Apart::Moved([one, two]) = info.apart() {
             notes.push(format!(
-                "the host moved the CPUs during the recording: a round trip of a cache line between \
+                "The host moved the CPUs during the recording. A round trip of a cache line between \
                  two of them took {one:.0} ns at first and {two:.0} ns at the end, and waits for \
-                 locks grow with it"
+                 locks grow with it."
             ));
         }
         if let Some(others) = info.shared_with_others() {
             notes.push(format!(
-                "other programs used {others:.1} CPUs during the recording, and hardly one was \
-                 free, so the program ran slower than alone; record it on an idle machine"
+                "Other programs used {others:.1} CPUs during the recording, and hardly one was \
+                 free, so the program ran slower than alone. Record it on an idle machine."
             ));
         }
         if missing.blocks > 0 {
             notes.push(format!(
-                "the file is cut off: a part or all of {} is missing; the rest was read",
+                "The file is cut off. A part or all of {} is missing; the rest was read.",
                 count(missing.blocks as usize, "block")
             ));
         }
         if missing.damaged > 0 {
             notes.push(format!(
-                "{} of the file is damaged; it was read up to the damage",
+                "{} of the file could be read only up to a damage.",
                 count(missing.damaged as usize, "block")
             ));
         }
@@ -230,7 +231,7 @@ impl Recorded {
         let forks = images.iter().filter(|image| image.forked).count();
         if images.len() > 1 {
             notes.push(format!(
-                "{} were recorded, {forks} of them by fork; each has locks of its own",
+                "{} were recorded, {forks} of them made by fork. Each has locks of its own.",
                 count(images.len(), "program image")
             ));
         }

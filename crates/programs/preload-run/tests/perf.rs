@@ -57,7 +57,7 @@ fn waits_are_paired_by_thread_and_lock() {
     assert_eq!(json["threads"].as_array().unwrap().len(), 2);
     assert_eq!(
         json["verdict"],
-        "2 waits of 14.0 µs in all; the lock at 0xffff888627c2ba80 has 100 % of it."
+        "2 waits took 14.0 µs in all. 100 % of that was for the lock at 0xffff888627c2ba80."
     );
     assert!(
         json["notes"][0]
@@ -117,7 +117,7 @@ c 3 [000] 1.000009: lock:contention_end: 0xb0 (ret=0)
             .split(" of /")
             .next()
             .unwrap(),
-        "1 ends without a begin are left out, the first in line 4"
+        "1 wait whose begin is missing was left out, the first in line 4"
     );
 }
 
@@ -181,7 +181,7 @@ kworker/0:1 101 [000] 50.000012: lock:lock_release: 0xffff88810a000018 &rq->__lo
     assert_eq!(locks(&found), [(lock.clone(), 1, 1, 6_000.0, 3_000.0)]);
     let verdict = found["verdict"].as_str().unwrap();
     assert!(
-        verdict.contains("the lock &rq->__lock (0xffff88810a000018) has 100 %"),
+        verdict.contains("100 % of the waiting is for the lock &rq->__lock (0xffff88810a000018)."),
         "{verdict}"
     );
     assert_eq!(found["locks"][0]["name"], "&rq->__lock");

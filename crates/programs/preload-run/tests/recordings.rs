@@ -216,7 +216,7 @@ fn a_fork_and_an_exec_are_images_of_their_own_with_all_they_did() {
         .collect();
     assert_eq!(forked, [false, true, false]);
     assert_eq!(json["images"][1]["process"], json["images"][2]["process"]);
-    assert!(text.contains("3 program images were recorded, 1 of them by fork"));
+    assert!(text.contains("3 program images were recorded, 1 of them made by fork"));
 }
 
 #[test]
@@ -246,7 +246,10 @@ fn a_full_file_ends_the_recording_and_not_the_program() {
         panic!("{json}");
     };
     assert!(taken > 50_000 && taken < 400_000, "{taken}");
-    assert!(text.contains("--megabytes gives it more room"), "{text}");
+    assert!(
+        text.contains("--megabytes gives a recording more"),
+        "{text}"
+    );
     // It is read again, and says the same.
     let again = Recorded::read(&folder.path().join("recording")).unwrap();
     assert_eq!(again.text(), text);
@@ -301,7 +304,7 @@ fn it_says_if_others_had_the_cpus_that_the_program_needed() {
     let (_, text, json) = record(shared);
     assert_eq!(json["cpus_used"], serde_json::json!([1.0, 100_000.0]));
     let words: Vec<&str> = text.split_whitespace().collect();
-    let says = "other programs used 100000.0 CPUs during the recording";
+    let says = "Other programs used 100000.0 CPUs during the recording";
     assert!(words.join(" ").contains(says), "{text}");
     let (_, text, json) = run("two").unwrap();
     assert_eq!(json["cpus_used"], serde_json::Value::Null);

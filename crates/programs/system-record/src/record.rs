@@ -56,7 +56,7 @@ impl SystemRecording {
         }
         if self.megabytes == 0 {
             return Err(Error::Usage(
-                "--megabytes 0 leaves no room to record".into(),
+                "--megabytes 0 leaves no room to record; give 1 or more".into(),
             ));
         }
         if self.seconds.is_some_and(|s| !s.is_finite() || s <= 0.0) {

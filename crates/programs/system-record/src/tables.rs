@@ -83,10 +83,10 @@ pub(crate) fn program(found: &Waits, document: &mut Document) {
         ),
     ]);
     let idle = [
-        (found.conditions, "for conditions and semaphores"),
+        (found.conditions, "waiting for conditions and semaphores"),
         (found.barriers, "at barriers and ends of threads"),
         (found.parked, "parked"),
-        (found.untold, "in waits that no stack tells"),
+        (found.untold, "in waits that no stack explains"),
         (found.asleep, "asleep, or in input and output"),
     ];
     let idle: Vec<String> = idle
@@ -96,7 +96,7 @@ pub(crate) fn program(found: &Waits, document: &mut Document) {
         .collect();
     document.push(match idle.is_empty() {
         true => threads,
-        false => threads.note(format!("without work: {}.", idle.join(", "))),
+        false => threads.note(format!("Without work they spent {}.", idle.join("; "))),
     });
     if found.locks.is_empty() {
         return;
@@ -159,12 +159,15 @@ fn spent(found: &Waits) -> Section {
                 .collect(),
         )
         .note(
-            "the thread that woke a waiter is taken for the holder; waking: from the wake-up until \
-             the waiter has a CPU.",
+            "The thread that woke a waiter is taken for the holder. \"waking\" lasts from the \
+             wake-up until the waiter has a CPU.",
         );
     match more {
         0 => section,
-        more => section.note(format!("{} with less waiting", count(more, "other lock"))),
+        more => section.note(format!(
+            "Not shown: {} with less waiting.",
+            count(more, "lock")
+        )),
     }
 }
 

@@ -39,14 +39,13 @@ pub(crate) fn verdict(findings: &Findings) -> String {
             if findings.share.high < NOTHING_TO_GAIN {
                 return format!(
                     "Nothing to gain: threads with work spent {between} of their time waiting for \
-                     locks, spinning or asleep, or waking waiters; no lock can make the program \
-                     more than {} % faster.",
+                     locks or waking waiters. No lock can make the program more than {} % faster.",
                     percent(gain)
                 );
             }
             let spent = format!(
                 "Threads with work spent {between} of their time waiting for locks or waking \
-                 waiters: no lock can make the program more than {} % faster.",
+                 waiters. No lock can make the program more than {} % faster.",
                 percent(gain)
             );
             match found.locks.first() {
@@ -63,12 +62,12 @@ pub(crate) fn verdict(findings: &Findings) -> String {
                 .first()
                 .map_or_else(String::new, |((caller, kind), used)| {
                     format!(
-                        "; {} % of it for a {kind} in {caller}",
+                        " {} % of it was for a {kind} in {caller}.",
                         percent(100.0 * used.waited as f64 / found.waited.max(1) as f64)
                     )
                 });
             format!(
-                "{} of {} in all, {between} of the CPUs' time{most}.",
+                "{} took {} in all, which is {between} of the CPUs' time.{most}",
                 count(found.waits as usize, "wait"),
                 time(found.waited as f64)
             )
@@ -90,29 +89,29 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     if head.lost > 0 {
         notes.push(format!(
-            "{} events were lost, {} % of all: the kernel wrote faster than they were read, \
-             and the interval is that much wider",
+            "{} events were lost, {} % of all. The kernel wrote faster than they were read, \
+             and the interval is that much wider.",
             grouped(head.lost),
             percent(100.0 * findings.lost())
         ));
     }
     if head.unreadable > 0 {
         notes.push(format!(
-            "{} could not be read",
+            "{} could not be read.",
             count(head.unreadable as usize, "record")
         ));
     }
     if findings.events.cut {
-        notes.push("the file is cut off; it was read up to there".into());
+        notes.push("The file is cut off. It was read up to there.".into());
     }
     match head.stopped {
         Stopped::Full => notes.push(format!(
-            "there was no more room after {}, and the program ran on unrecorded; --megabytes \
-             gives it more",
+            "There was no more room after {}, and the program ran on unrecorded. --megabytes \
+             gives a recording more room.",
             time(head.length as f64)
         )),
         Stopped::Seconds => notes.push(format!(
-            "recorded for {}; the program ran on unrecorded",
+            "It was recorded for {}. The program ran on unrecorded.",
             time(head.length as f64)
         )),
         Stopped::Program => {}
@@ -120,37 +119,37 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     match &findings.found {
         Found::Program(found) => {
             notes.push(
-                "spinning is seen by samples, in functions that wait for locks by their names; \
-                 where a lock spins within its caller, it counts as work"
+                "Spinning is seen by samples, in functions whose names say that they wait for \
+                 locks. A lock that spins within its caller counts as work."
                     .into(),
             );
             if let Some(others) = head.others.filter(|others| *others > 0.1)
                 && found.ready > found.ran
             {
                 notes.push(format!(
-                    "other programs used {others:.1} CPUs during the recording, and threads \
-                     were ready without a CPU for longer than they ran; record it on an idle \
-                     machine"
+                    "Other programs used {others:.1} CPUs during the recording, and threads \
+                     were ready without a CPU for longer than they ran. Record it on an idle \
+                     machine."
                 ));
             }
             let share = |part: u64| 100.0 * part as f64 / found.calls.max(1) as f64;
             if found.early > 0 {
                 notes.push(format!(
-                    "{} % of the stacks end before they say who takes the lock",
+                    "{} % of the stacks end before they say who takes the lock.",
                     percent(share(found.early))
                 ));
             }
             if found.unnamed > 0 && found.unnamed < found.calls {
                 notes.push(format!(
-                    "{} % of the waits name nothing that is known, and count as no lock's",
+                    "{} % of the waits name nothing that is known, and count as no lock's.",
                     percent(share(found.unnamed))
                 ));
             }
             if is_of_go(findings) {
                 notes.push(
-                    "a Go program: goroutines wait in Go's scheduler, which the kernel does \
-                     not see, so locks of sync are not in it; only the runtime's own are. Go's \
-                     mutex profile (pprof) has them"
+                    "This is a Go program. Its goroutines wait in Go's scheduler, which the \
+                     kernel does not see. So the locks of sync are missing here, and only the \
+                     runtime's own are seen. Go's mutex profile (pprof) has the others."
                         .into(),
                 );
             }
@@ -161,9 +160,10 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
                 .any(|function| function.2 == "libjvm.so")
             {
                 notes.push(
-                    "a Java program: monitors are seen; locks of java.util.concurrent park \
-                     like threads without work, and are told from them only if the stack has \
-                     names (-XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit)"
+                    "This is a Java program. Its monitors are seen. A thread that waits for a \
+                     lock of java.util.concurrent parks like one without work; only a stack \
+                     with names tells them apart (-XX:+PreserveFramePointer \
+                     -XX:+DumpPerfMapAtExit)."
                         .into(),
                 );
             }
@@ -171,13 +171,13 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
         Found::Kernel(found) => {
             if !head.kernel_names {
                 notes.push(
-                    "the kernel hides the names of its functions (kernel.kptr_restrict)".into(),
+                    "The kernel hides the names of its functions (kernel.kptr_restrict).".into(),
                 );
             }
             if found.unmatched > 0 {
                 notes.push(format!(
-                    "{} without a begin are left out",
-                    count(found.unmatched, "end")
+                    "{} whose begin is missing were left out.",
+                    count(found.unmatched, "wait")
                 ));
             }
         }
@@ -185,7 +185,7 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     notes
 }
 
-/// Returns what to do about the lock that is waited for most, in a sentence.
+/// Returns what to do about the lock that is waited for most.
 fn advice(lock: &Lock, found: &Waits) -> String {
     let Parts {
         working,
@@ -199,35 +199,42 @@ fn advice(lock: &Lock, found: &Waits) -> String {
     let what = [
         (
             working,
-            "its holder works meanwhile: shorten what is done under it, or split it",
+            "its holder worked. Shorten what is done under the lock, or split the lock.",
         ),
         (
             preempted,
-            "its holder had lost its CPU: run fewer threads, or give it more CPUs",
+            "its holder had lost its CPU. Run fewer threads, or give the program more CPUs.",
         ),
         (
             asleep,
-            "its holder slept or waited itself: do not hold it across that",
+            "its holder slept, or waited itself. Do not hold the lock across that.",
         ),
         (
             in_line,
-            "others were served first: split it, or take it less often",
+            "others were served first. Split the lock, or take it less often.",
         ),
         (
             waking,
             match found.ready > found.ran {
-                true => "the waiter was woken and had no CPU: run fewer threads, or give it more",
-                false => "the waiter was woken and not yet on a CPU: wake fewer, or spin first",
+                true => {
+                    "the waiter was woken but had no CPU. Run fewer threads, or give the program \
+                     more CPUs."
+                }
+                false => {
+                    "the waiter was woken but did not run yet. Wake fewer threads, or spin before \
+                     sleeping."
+                }
             },
         ),
-        (unknown, "who held it is not seen by the kernel"),
+        (unknown, "the kernel did not see who held it."),
     ];
     let (part, words) = what
         .into_iter()
         .max_by_key(|(part, _)| *part)
         .unwrap_or_default();
     format!(
-        "{} % of the waiting is for a lock of {} taken in {}; for {} % of that, {words}.",
+        "{} % of the waiting is for one lock ({}), which is taken in {}. For {} % of that time \
+         {words}",
         percent(100.0 * lock.all.waited as f64 / found.waited.max(1) as f64),
         lock.family,
         lock.place(),
