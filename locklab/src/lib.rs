@@ -12,6 +12,9 @@ pub mod bring;
 pub mod cli;
 pub mod commands;
 pub mod comparison;
+#[cfg(test)]
+#[path = "../../crates/measure/lab/tests/common/golden.rs"]
+mod golden;
 mod kinds;
 mod lock_table;
 pub mod output;

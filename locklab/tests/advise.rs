@@ -1,6 +1,7 @@
 //! `locklab advise`: recordings that are written down here, what is said of
 //! them, and bad input.
 
+use crate::common::golden::golden;
 use assert_cmd::Command;
 use locklab_trace::{
     Access, Attempt, BLOCK, Encoder, Event, FIRST, Frames, Header, Stopped, VERSION, close,
@@ -142,6 +143,34 @@ fn advice_begins_with_what_no_lock_can_beat_and_ends_with_what_it_rests_on() {
         assert!(page.contains(name), "no {name}");
     }
     assert!(!page.contains("></text>"), "an axis without names");
+}
+
+/// Returns what the command prints in a folder: reports name a recording by its path there.
+fn printed(folder: &Path, words: &str) -> String {
+    let mut command = Command::cargo_bin("locklab").unwrap();
+    command.current_dir(folder).args(words.split_whitespace());
+    let out = command.arg("--quiet").assert().success();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 72).collect();
+    assert!(wide.is_empty(), "{wide:?}");
+    text
+}
+
+#[test]
+fn reports_on_a_recording_are_golden_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let busy = file(write(folder.path(), &hot(20_000, 10_000, 4000)));
+    let folder = folder.path();
+    golden("record.txt", &printed(folder, &format!("trace {busy}")));
+    // Neither this machine's clock nor its threads have a part in it.
+    let elsewhere = format!("{FEW} --threads 4,8 --on flat-16 --here flat-16 --no-replay");
+    golden(
+        "advise.txt",
+        &printed(folder, &format!("advise {busy} {elsewhere}")),
+    );
+    write(folder, &hot_of(2, [100_000, 10_000, 4000]));
+    golden("advise-many.txt", &printed(folder, "advise ."));
 }
 
 #[test]

@@ -177,3 +177,42 @@ fn lead(rows: &[Screened], why: Option<&str>) -> String {
         |first| format!("{first} {order}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden::golden;
+
+    fn row(name: &str, [front_end, modelled, kernel]: [Option<f64>; 3]) -> Screened {
+        Screened {
+            name: name.into(),
+            front_end,
+            modelled,
+            kernel,
+            ..Screened::default()
+        }
+    }
+
+    #[test]
+    fn counted_slots_rank_the_workloads() {
+        let mut failed = row("nginx-churn", [None, None, None]);
+        failed.not_run = Some("nginx is not installed: apt-get install nginx".into());
+        let rows = [
+            row("rocksdb-deleteseq", [Some(0.314), None, Some(0.021)]),
+            row("fstat", [Some(0.102), None, Some(0.846)]),
+            failed,
+        ];
+        golden("screen.txt", &text(&rows, None, Err(None)));
+    }
+
+    #[test]
+    fn without_counters_the_reader_learns_why() {
+        let mut many = row("gcc", [None, None, Some(0.183)]);
+        many.not_modelled =
+            Some("its program starts others, which the model does not follow".into());
+        let rows = [row("call-sites", [None, Some(12.345), Some(0.004)]), many];
+        let why = "the kernel knows no such event on this machine";
+        let no_model = Err(Some("the plugin is not built".into()));
+        golden("screen-modelled.txt", &text(&rows, Some(why), no_model));
+    }
+}

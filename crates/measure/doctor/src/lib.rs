@@ -6,6 +6,9 @@
 
 mod check;
 mod counters;
+#[cfg(test)]
+#[path = "../../lab/tests/common/golden.rs"]
+mod golden;
 mod placement;
 mod programs;
 mod report;

@@ -69,7 +69,7 @@ fn executable(file: &Path) -> bool {
 
 /// Looks at the node and does not open it: behind a node that exists may be
 /// nothing that answers.
-fn kvm(root: &Path) -> Check {
+pub(super) fn kvm(root: &Path) -> Check {
     let node = root.join("dev/kvm");
     if !node.exists() {
         return Check::new(

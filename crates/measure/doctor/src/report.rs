@@ -88,3 +88,62 @@ pub fn json(checks: &[Check], machine: &str) -> Value {
         "checks": checks,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{COUNTERS, MODELS, STORE};
+    use crate::golden::golden;
+    use crate::{programs, settings};
+    use locklab_host::environment::{Environment, Fact};
+    use locklab_host::topology::Topology;
+
+    /// A virtual machine without a PMU: every sign, and both kinds of remedy.
+    #[test]
+    fn the_report_begins_with_what_is_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let known = |text: &str| Fact::Known(text.to_owned());
+        let environment = Environment {
+            hypervisor: known("KVM"),
+            numa: known("node 0: 0-3"),
+            turbo: known("on"),
+            smt: known("off"),
+            clock_source: known("kvm-clock"),
+            load: known("0.02 0.10 0.07"),
+            governor: Fact::Unknown("the kernel has no cpufreq here".into()),
+            ..Environment::read_from(root.path())
+        };
+        let topology = Topology {
+            order: vec![0, 1, 2, 3],
+            known: true,
+            cores: 4,
+            nodes: 1,
+        };
+        let mut checks = settings::checks(&environment, &topology);
+        let counter = |name: &str| {
+            Check::new(
+                COUNTERS,
+                name,
+                State::Missing,
+                "it opens but counts nothing; the hypervisor may hide it",
+            )
+            .remedy("ask for a virtual PMU, or measure on hardware")
+        };
+        checks.extend(["cycles:u", "instructions:u"].map(counter));
+        checks.push(Check::new(
+            COUNTERS,
+            "task-clock",
+            State::Ok,
+            "it counts all the time",
+        ));
+        checks.push(programs::kvm(root.path()));
+        checks.push(Check::new(MODELS, "make", State::Ok, "/usr/bin/make"));
+        checks.push(Check::new(
+            STORE,
+            "Store",
+            State::Ok,
+            "/home/user/store.sqlite can be written",
+        ));
+        golden("doctor.txt", &text(&checks, "a machine of four CPUs"));
+    }
+}
