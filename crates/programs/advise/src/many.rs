@@ -320,7 +320,10 @@ mod tests {
             words.starts_with("Begin with shard[ ], which has 100 %"),
             "{words}"
         );
-        assert!(words.contains("with the recording b, which has 75 % of it"), "{words}");
+        assert!(
+            words.contains("with the recording b, which has 75 % of it"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -137,7 +137,11 @@ fn a_bad_file_gives_one_sentence_that_names_it() {
             "facts = { \"transfer.socket_ns\" = 9 }\nacquisitions",
             "no fact",
         ),
-        (FIGURE, "", "it needs either a `matrix` or at least one `figure`"),
+        (
+            FIGURE,
+            "",
+            "it needs either a `matrix` or at least one `figure`",
+        ),
         ("title = \"t\"", "title = ", "e.toml:"),
     ] {
         let text = good.replace(from, to);
