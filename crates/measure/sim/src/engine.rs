@@ -194,8 +194,9 @@ impl Engine {
     pub(crate) fn sync_for(&self, line: &Line) {
         let cpu = self.current();
         let ahead = (self.time.get() + 1).saturating_sub(self.queue.horizon());
-        let early = ahead <= cpu.lookahead.get() && line.quiet();
-        if cpu.preempt.get() || ahead > 0 && !line.private.get() && !early {
+        let too_early =
+            ahead > 0 && !line.private.get() && (ahead > cpu.lookahead.get() || !line.quiet());
+        if too_early || cpu.preempt.get() {
             self.sync();
         }
     }
