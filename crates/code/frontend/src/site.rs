@@ -170,7 +170,7 @@ pub enum CacheMismatch {
     L2 {
         /// The name of the processor.
         processor: String,
-        /// Says why.
+        /// The rule of caches that they break.
         why: GeometryError,
     },
 }

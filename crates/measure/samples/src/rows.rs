@@ -1,6 +1,5 @@
-//! Holds the parts of judged samples that reports for people and for machines share:
-//! the source of the figures, a row, the mean. It decides nothing, and words only
-//! what both have.
+//! Makes what text and JSON reports of judged samples have in common: the source of the
+//! figures, the rows and the mean. It never decides anything.
 
 use crate::judged::{JudgedRow, JudgedSamples};
 use locklab_document::{MetricRow, number};

@@ -1,4 +1,4 @@
-//! Tests that each wrong answer is told, and no right one.
+//! Tests that the specification refuses each wrong answer and accepts each right one.
 
 use locklab_specification::{Answer, Interface, Operation, Reference, Wrong};
 
