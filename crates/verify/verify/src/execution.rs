@@ -1088,7 +1088,7 @@ pub(crate) fn left_behind() -> Option<&'static str> {
         let sleeps = sleepers.iter().flatten().any(|place| {
             // SAFETY: looked at only.
             let queue = unsafe { place.queue() };
-            queue.first.latest() != 0 || queue.lock.latest() != 0
+            queue.first.word().latest() != 0 || queue.lock.latest() != 0
         });
         if sleeps {
             return Some("a thread is still in a queue of sleepers");

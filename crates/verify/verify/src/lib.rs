@@ -33,6 +33,7 @@ mod originals;
 mod parking;
 mod planted;
 mod platform;
+mod pointer;
 mod property;
 pub mod random;
 pub mod record;

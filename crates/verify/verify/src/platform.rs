@@ -8,6 +8,7 @@ use crate::coverage;
 use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
+use crate::pointer::Pointer;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use loom::sync::atomic;
@@ -270,14 +271,14 @@ fn halves(order: Ordering) -> (Ordering, Ordering) {
 }
 
 macro_rules! word {
-    ($atomic:ty, $value:ty, [$($generic:tt)*], $number:expr, $unlikely:expr, $pointer:literal) => {
-        impl<$($generic)*> Mock for $atomic {
+    ($atomic:ty, $value:ty, $number:expr, $unlikely:expr, $pointer:literal) => {
+        impl Mock for $atomic {
             fn accessed_alone(&mut self) {
                 self.with_mut(|_| ());
             }
         }
 
-        impl<$($generic)*> Word<$atomic> {
+        impl Word<$atomic> {
             /// Loads. While a model is set up a load sees the newest value, or
             /// the queue that the model is about would not form: what is not
             /// explored sees the oldest that it may.
@@ -323,14 +324,67 @@ macro_rules! word {
                 );
                 self.step(Operation::Store, here, $pointer, old, $number(value));
             }
+
+            /// Waits as [`Atomic::spin`] does. One function for all waits: there are
+            /// hundreds of them, and each would be compiled anew.
+            fn spin_at(
+                &self,
+                here: Place,
+                order: Ordering,
+                patience: Patience,
+                poll: &mut dyn FnMut($value) -> Poll,
+            ) -> $value {
+                execution::access(here);
+                let mut forever = patience == Patience::Forever;
+                let kind = if forever {
+                    Kind::Wait
+                } else {
+                    Kind::PatientWait
+                };
+                let change = mutation::change(here, kind, Ordering::Relaxed, self.address());
+                let order = accessed(here, Part::Load, order);
+                forever |= change == Some(Change::Patient);
+                if forever {
+                    execution::about_to_wait();
+                }
+                let mut reads = 0;
+                loop {
+                    let value = self.read(order);
+                    let number = $number(value);
+                    let mut done = poll(value) == Poll::Done;
+                    match change {
+                        Some(Change::NoWait) => done = true,
+                        Some(Change::NegateWait) => done = !done,
+                        _ => {}
+                    }
+                    if done {
+                        execution::patient();
+                        self.step(Operation::Seen, here, $pointer, number, number);
+                        return value;
+                    }
+                    if forever {
+                        reads += 1;
+                        coverage::fruitless_read(here);
+                        execution::fruitless(here, reads);
+                    } else {
+                        execution::impatient(here);
+                        self.step(Operation::InVain, here, $pointer, number, number);
+                        return value;
+                    }
+                }
+            }
         }
 
         // SAFETY: loom's atomics, changed only where a mutant is asked for.
-        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+        unsafe impl Atomic<$value> for Word<$atomic> {
             const ZERO: Self = panic!("{}", NOT_CONST);
 
             fn new(value: $value) -> Self {
-                let value = if execution::is_garbage() { $unlikely } else { value };
+                let value = if execution::is_garbage() {
+                    $unlikely
+                } else {
+                    value
+                };
                 Self::made(<$atomic>::new(value), $number(value))
             }
 
@@ -340,7 +394,13 @@ macro_rules! word {
                 execution::access(here);
                 mutation::change(here, Kind::Load, Ordering::Relaxed, self.address());
                 let value = self.read(accessed(here, Part::Load, order));
-                self.step(Operation::Load, here, $pointer, $number(value), $number(value));
+                self.step(
+                    Operation::Load,
+                    here,
+                    $pointer,
+                    $number(value),
+                    $number(value),
+                );
                 value
             }
 
@@ -355,9 +415,12 @@ macro_rules! word {
                     Some(by @ (Change::Delay | Change::DelayMore)) => {
                         let this = std::ptr::from_ref(self);
                         // SAFETY: made before this word ends: see its drop.
-                        return execution::delay(1 + u32::from(by == Change::DelayMore), move || unsafe {
-                            (*this).write(value, order, here);
-                        });
+                        return execution::delay(
+                            1 + u32::from(by == Change::DelayMore),
+                            move || unsafe {
+                                (*this).write(value, order, here);
+                            },
+                        );
                     }
                     Some(Change::Repeat) => {
                         self.write(value, order, here);
@@ -392,7 +455,13 @@ macro_rules! word {
                     || self.newest_value(),
                 ) {
                     Ok(old) => {
-                        self.step(Operation::Earlier, here, $pointer, number(old), number(value));
+                        self.step(
+                            Operation::Earlier,
+                            here,
+                            $pointer,
+                            number(old),
+                            number(value),
+                        );
                         return old;
                     }
                     Err(joined) => joined,
@@ -414,8 +483,7 @@ macro_rules! word {
             ) -> Result<$value, $value> {
                 let here = Place::here();
                 execution::access(here);
-                let change =
-                    mutation::change(here, Kind::CompareExchange, success, self.address());
+                let change = mutation::change(here, Kind::CompareExchange, success, self.address());
                 let success = accessed(here, Part::Success, success);
                 let failure = effective(here, Part::Failure, failure);
                 let number = $number;
@@ -459,74 +527,39 @@ macro_rules! word {
                 patience: Patience,
                 mut poll: impl FnMut($value) -> Poll,
             ) -> $value {
-                let here = Place::here();
-                execution::access(here);
-                let mut forever = patience == Patience::Forever;
-                let kind = if forever { Kind::Wait } else { Kind::PatientWait };
-                let change = mutation::change(here, kind, Ordering::Relaxed, self.address());
-                let order = accessed(here, Part::Load, order);
-                forever |= change == Some(Change::Patient);
-                if forever {
-                    execution::about_to_wait();
-                }
-                let mut reads = 0;
-                loop {
-                    let value = self.read(order);
-                    let number = $number(value);
-                    let mut done = poll(value) == Poll::Done;
-                    match change {
-                        Some(Change::NoWait) => done = true,
-                        Some(Change::NegateWait) => done = !done,
-                        _ => {}
-                    }
-                    if done {
-                        execution::patient();
-                        self.step(Operation::Seen, here, $pointer, number, number);
-                        return value;
-                    }
-                    if forever {
-                        reads += 1;
-                        coverage::fruitless_read(here);
-                        execution::fruitless(here, reads);
-                    } else {
-                        execution::impatient(here);
-                        self.step(Operation::InVain, here, $pointer, number, number);
-                        return value;
-                    }
-                }
+                self.spin_at(Place::here(), order, patience, &mut poll)
             }
 
             // It does what the default does, but under the caller's name.
             #[track_caller]
-            fn spin_until(
-                &self,
-                order: Ordering,
-                mut done: impl FnMut($value) -> bool,
-            ) -> $value {
+            fn spin_until(&self, order: Ordering, mut done: impl FnMut($value) -> bool) -> $value {
                 self.spin(order, Patience::Forever, move |value| {
-                    if done(value) { Poll::Done } else { Poll::Relax(1) }
+                    if done(value) {
+                        Poll::Done
+                    } else {
+                        Poll::Relax(1)
+                    }
                 })
             }
         }
     };
 }
 
-word!(atomic::AtomicU8, u8, [], u64::from, 0xa5, false);
-word!(atomic::AtomicU32, u32, [], u64::from, 0x5bd1_e995, false);
+word!(atomic::AtomicU8, u8, u64::from, 0xa5, false);
+word!(atomic::AtomicU32, u32, u64::from, 0x5bd1_e995, false);
 word!(
     atomic::AtomicUsize,
     usize,
-    [],
     |value| value as u64,
     0x5bd1_e995,
     false
 );
 word!(
-    atomic::AtomicPtr<T>,
-    *mut T,
-    [T: 'static],
-    |value: *mut T| value as u64,
-    std::ptr::dangling_mut(),
+    atomic::AtomicPtr<()>,
+    *mut (),
+    |value: *mut ()| value as u64,
+    // No lock's marker; aligned as any node.
+    std::ptr::without_provenance_mut(0x5bd1_e980),
     true
 );
 
@@ -809,7 +842,7 @@ unsafe impl Platform for Loom {
     type U8 = Word<atomic::AtomicU8>;
     type U32 = Word<atomic::AtomicU32>;
     type Usize = Word<atomic::AtomicUsize>;
-    type Ptr<T: 'static> = Word<atomic::AtomicPtr<T>>;
+    type Ptr<T: 'static> = Pointer<T, Word<atomic::AtomicPtr<()>>>;
 
     #[track_caller]
     fn fence(order: Ordering) {

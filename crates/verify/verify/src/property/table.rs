@@ -464,6 +464,11 @@ pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table
 }
 
 pub(crate) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+    spawn_boxed(cpu, Box::new(body))
+}
+
+/// Spawns a modelled thread: one function for the bodies of all models.
+fn spawn_boxed(cpu: usize, body: Box<dyn FnOnce()>) -> loom::thread::JoinHandle<()> {
     execution::set_part(cpu, true);
     loom::thread::spawn(move || {
         execution::set_cpu(cpu);

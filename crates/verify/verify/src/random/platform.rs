@@ -2,6 +2,7 @@
 //! another task may run.
 
 use crate::journal::Journal;
+use crate::pointer::Pointer;
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Poll};
 use locklab_locks::{HeldLocks, NESTING, Platform, QueueNodes, Sleepers, VisibleReader};
 use shuttle::rand::Rng;
@@ -173,9 +174,37 @@ fn toss() -> bool {
 }
 
 macro_rules! atomic {
-    ($atomic:ty, $value:ty, [$($generic:tt)*], $zero:expr) => {
+    ($atomic:ty, $value:ty, $zero:expr) => {
+        impl Word<$atomic> {
+            /// Waits as [`Atomic::spin`] does: one function for all waits.
+            fn spin_by(
+                &self,
+                order: Ordering,
+                patience: Patience,
+                poll: &mut dyn FnMut($value) -> Poll,
+            ) -> $value {
+                let mut reads = 0;
+                loop {
+                    Journal::current().beat();
+                    let value = self.0.load(order);
+                    reads += 1;
+                    let over = match patience {
+                        Patience::Forever => false,
+                        Patience::Reads(most) => reads >= most.min(READS),
+                    };
+                    if poll(value) == Poll::Done || over {
+                        return value;
+                    }
+                    waits(patience == Patience::Forever);
+                    // Behind all others: a schedule by priorities would let
+                    // it read for ever.
+                    shuttle::thread::yield_now();
+                }
+            }
+        }
+
         // SAFETY: shuttle runs one thread at a time, and the words are its own.
-        unsafe impl<$($generic)*> Atomic<$value> for Word<$atomic> {
+        unsafe impl Atomic<$value> for Word<$atomic> {
             #[allow(clippy::declare_interior_mutable_const)]
             const ZERO: Self = Self(<$atomic>::new($zero));
 
@@ -211,32 +240,16 @@ macro_rules! atomic {
                 patience: Patience,
                 mut poll: impl FnMut($value) -> Poll,
             ) -> $value {
-                let mut reads = 0;
-                loop {
-                    Journal::current().beat();
-                    let value = self.0.load(order);
-                    reads += 1;
-                    let over = match patience {
-                        Patience::Forever => false,
-                        Patience::Reads(most) => reads >= most.min(READS),
-                    };
-                    if poll(value) == Poll::Done || over {
-                        return value;
-                    }
-                    waits(patience == Patience::Forever);
-                    // Behind all others: a schedule by priorities would let
-                    // it read for ever.
-                    shuttle::thread::yield_now();
-                }
+                self.spin_by(order, patience, &mut poll)
             }
         }
     };
 }
 
-atomic!(AtomicU8, u8, [], 0);
-atomic!(AtomicU32, u32, [], 0);
-atomic!(AtomicUsize, usize, [], 0);
-atomic!(AtomicPtr<T>, *mut T, [T: 'static], std::ptr::null_mut());
+atomic!(AtomicU8, u8, 0);
+atomic!(AtomicU32, u32, 0);
+atomic!(AtomicUsize, usize, 0);
+atomic!(AtomicPtr<()>, *mut (), std::ptr::null_mut());
 
 macro_rules! atomic_int {
     ($atomic:ty, $value:ty) => {
@@ -274,7 +287,7 @@ unsafe impl Platform for Random {
     type U8 = Word<AtomicU8>;
     type U32 = Word<AtomicU32>;
     type Usize = Word<AtomicUsize>;
-    type Ptr<T: 'static> = Word<AtomicPtr<T>>;
+    type Ptr<T: 'static> = Pointer<T, Word<AtomicPtr<()>>>;
 
     /// Does nothing: all is sequentially consistent here.
     fn fence(_: Ordering) {}
