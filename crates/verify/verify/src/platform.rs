@@ -414,13 +414,10 @@ macro_rules! word {
                     Some(Change::Omit) => return,
                     Some(by @ (Change::Delay | Change::DelayMore)) => {
                         let this = std::ptr::from_ref(self);
+                        let by = 1 + u32::from(by == Change::DelayMore);
                         // SAFETY: made before this word ends: see its drop.
-                        return execution::delay(
-                            1 + u32::from(by == Change::DelayMore),
-                            move || unsafe {
-                                (*this).write(value, order, here);
-                            },
-                        );
+                        let late = move || unsafe { (*this).write(value, order, here) };
+                        return execution::delay(by, late);
                     }
                     Some(Change::Repeat) => {
                         self.write(value, order, here);
