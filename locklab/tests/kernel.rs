@@ -86,13 +86,21 @@ fn fstat_and_context_switch_count_the_same_twice() {
             operations,
             "--processes",
             "2",
+            "--processor",
+            "zen-3",
         ];
         let (one, two) = std::thread::scope(|scope| {
             let other = scope.spawn(|| guest.measured(&arguments));
             (guest.measured(&arguments), other.join().unwrap())
         });
         assert_eq!(one["counts"], two["counts"], "{workload}");
+        assert_eq!(one["frontend"], two["frontend"], "{workload}");
         assert_eq!(one["elapsed_ns"], two["elapsed_ns"], "{workload}");
+        if workload == "context-switch" {
+            let events = &one["frontend"]["kernel"]["events"];
+            let changes = events["address_space_changes"].as_u64().unwrap();
+            assert!(changes >= one["work"].as_u64().unwrap(), "{events}");
+        }
         let kernel = one["counts"]["kernel"]["instructions"].as_u64().unwrap();
         let each = kernel / one["work"].as_u64().unwrap();
         assert!(

@@ -7,6 +7,7 @@ mod advise;
 mod book;
 mod compare;
 mod footprint_command;
+mod frontend_command;
 mod icache_command;
 mod judge;
 mod kernel;

@@ -140,6 +140,22 @@ impl fmt::Display for ProcessorError {
 
 impl std::error::Error for ProcessorError {}
 
+impl ProcessorError {
+    fn not_read(text: &str, error: &toml::de::Error) -> Self {
+        let what = error.message().replace('\n', " ");
+        if what.starts_with("missing field") {
+            return ProcessorError(format!(
+                "{what}: every figure is needed; give one that is not known as an estimate, with \
+                 its band"
+            ));
+        }
+        let line = error
+            .span()
+            .map_or(0, |span| text[..span.start].matches('\n').count());
+        ProcessorError(format!("line {}: {what}", line + 1))
+    }
+}
+
 /// The files that come with the crate.
 const FILES: [(&str, &str); 6] = [
     ("skylake-sp", include_str!("../processors/skylake-sp.toml")),
@@ -196,10 +212,10 @@ impl Processor {
     /// Reads a processor file.
     ///
     /// # Errors
-    /// A sentence that names the line, or the figure that is out of range.
+    /// A sentence that names the line, or the figure that is missing or out of range.
     pub fn parse(text: &str) -> Result<Self, ProcessorError> {
-        let processor: Processor = toml::from_str(text)
-            .map_err(|e| ProcessorError(e.to_string().trim().replace('\n', " ")))?;
+        let processor: Processor =
+            toml::from_str(text).map_err(|error| ProcessorError::not_read(text, &error))?;
         for (name, figure, low, high) in processor.figures() {
             let values = [Some(figure.value), figure.low, figure.high];
             if let Some(wrong) = values

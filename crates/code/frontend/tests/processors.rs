@@ -44,8 +44,13 @@ fn a_wrong_file_is_one_sentence() {
             "mispredict = { value = 99",
             "not within its band",
         ),
-        ("width = {", "breadth = {", "breadth"),
-        ("name = \"Zen 3\"\n", "", "name"),
+        ("width = {", "breadth = {", ": unknown field `breadth`"),
+        ("name = \"Zen 3\"\n", "", "missing field `name`"),
+        (
+            "btb1_entries = {",
+            "# btb1_entries = {",
+            "missing field `btb1_entries`: every figure is needed",
+        ),
     ] {
         let error = parse(from, to);
         assert!(error.contains(said), "{to}: {error}");

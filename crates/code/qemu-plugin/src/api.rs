@@ -2,7 +2,8 @@
 //! The part of QEMU's plugin API that is used, declared from its
 //! documentation. Functions are looked up in the QEMU that loads the plugin,
 //! so one library serves every API version: what differs between versions is
-//! in one file each (`api/v1.rs`, `api/v3.rs`), chosen by what is found.
+//! in one file each (`api/v1.rs`, `api/v3.rs`), chosen by what is found. Must never
+//! need what only new versions have, such as the guest's registers.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -41,6 +42,9 @@ pub(crate) type OnExit = extern "C" fn(Id, *mut c_void);
 /// "The callback reads no guest registers" (`QEMU_PLUGIN_CB_NO_REGS`).
 const NO_REGS: c_int = 0;
 
+/// Returns the function of this name, which ends with a null byte, or the name if there is none.
+pub(crate) type Find<'a> = &'a dyn Fn(&'static str) -> Result<*mut c_void, &'static str>;
+
 /// A struct of pointers to QEMU's functions under their own names, and a way
 /// to find them.
 macro_rules! functions {
@@ -57,7 +61,7 @@ macro_rules! functions {
 
         impl $name {
             /// Finds the functions, or returns the name of a missing one.
-            $visibility fn find() -> Result<Self, &'static str> {
+            $visibility fn find(find: crate::api::Find<'_>) -> Result<Self, &'static str> {
                 Ok($name {
                     $($function: {
                         let symbol = find(concat!(stringify!($function), "\0"))?;
@@ -111,13 +115,13 @@ impl Qemu {
     ///
     /// # Errors
     /// The name of a function that is missing.
-    pub(crate) fn find(api: c_int) -> Result<Self, &'static str> {
+    pub(crate) fn find(api: c_int, find: Find<'_>) -> Result<Self, &'static str> {
         let bytes = match api {
-            ..3 => Bytes::Lent(v1::Functions::find()?),
-            3.. => Bytes::Copied(v3::Functions::find()?),
+            ..3 => Bytes::Lent(v1::Functions::find(find)?),
+            3.. => Bytes::Copied(v3::Functions::find(find)?),
         };
         Ok(Qemu {
-            functions: Common::find()?,
+            functions: Common::find(find)?,
             bytes,
         })
     }
@@ -225,7 +229,7 @@ impl Instruction<'_> {
 }
 
 /// Returns a symbol of the running program, or its name when there is none.
-fn find(name: &'static str) -> Result<*mut c_void, &'static str> {
+pub(crate) fn exported(name: &'static str) -> Result<*mut c_void, &'static str> {
     let c_name = CStr::from_bytes_with_nul(name.as_bytes()).expect("ends with a null byte");
     // SAFETY: a valid string; looking up a symbol has no effect.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c_name.as_ptr()) };
@@ -247,17 +251,21 @@ static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = declare_version;
 
-/// Declares the version of the QEMU that loaded the plugin, determined by the
-/// functions it has: no version is accepted by every QEMU.
+/// Declares the version of the QEMU that loaded the plugin: no version is accepted by every
+/// QEMU.
 extern "C" fn declare_version() {
-    let version = if find("qemu_plugin_set_pc\0").is_ok() {
+    qemu_plugin_version.store(version(&exported), Relaxed);
+}
+
+/// Returns the API version to declare, determined by the functions that QEMU has.
+fn version(find: Find<'_>) -> i32 {
+    if find("qemu_plugin_set_pc\0").is_ok() {
         6 // QEMU 11
     } else if find("qemu_plugin_scoreboard_new\0").is_ok() {
         2 // QEMU 9 to 10.2
     } else {
         1 // to QEMU 8
-    };
-    qemu_plugin_version.store(version, Relaxed);
+    }
 }
 
 static QEMU: OnceLock<Qemu> = OnceLock::new();
@@ -270,4 +278,57 @@ pub(crate) fn set(qemu: Qemu) -> &'static Qemu {
 /// Returns the functions, once the plugin is installed.
 pub(crate) fn get() -> Option<&'static Qemu> {
     QEMU.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What QEMU 7.2 exports of what plugins may use: nothing of registers.
+    const OLD: [&str; 11] = [
+        "qemu_plugin_insn_data",
+        "qemu_plugin_insn_haddr",
+        "qemu_plugin_insn_size",
+        "qemu_plugin_insn_vaddr",
+        "qemu_plugin_register_atexit_cb",
+        "qemu_plugin_register_vcpu_init_cb",
+        "qemu_plugin_register_vcpu_insn_exec_cb",
+        "qemu_plugin_register_vcpu_tb_exec_cb",
+        "qemu_plugin_register_vcpu_tb_trans_cb",
+        "qemu_plugin_tb_get_insn",
+        "qemu_plugin_tb_n_insns",
+    ];
+
+    /// Looks a name up among those that a QEMU has.
+    fn among(has: &[&str], name: &'static str) -> Result<*mut c_void, &'static str> {
+        let name = name.trim_end_matches('\0');
+        has.contains(&name)
+            .then_some(ptr::dangling_mut::<c_void>())
+            .ok_or(name)
+    }
+
+    #[test]
+    fn a_qemu_without_the_register_interface_is_enough() {
+        assert_eq!(version(&|name| among(&OLD, name)), 1);
+        assert!(Qemu::find(1, &|name| among(&OLD, name)).is_ok());
+    }
+
+    #[test]
+    fn newer_versions_are_told_by_their_functions() {
+        let nine = [&OLD[..], &["qemu_plugin_scoreboard_new"]].concat();
+        assert_eq!(version(&|name| among(&nine, name)), 2);
+        let eleven = [&nine[..], &["qemu_plugin_set_pc"]].concat();
+        assert_eq!(version(&|name| among(&eleven, name)), 6);
+    }
+
+    #[test]
+    fn a_function_that_is_missing_is_named() {
+        for missing in OLD {
+            let rest: Vec<&str> = OLD.into_iter().filter(|name| *name != missing).collect();
+            for api in [1, 4] {
+                let found = Qemu::find(api, &|name| among(&rest, name));
+                assert_eq!(found.err(), Some(missing), "API {api}");
+            }
+        }
+    }
 }

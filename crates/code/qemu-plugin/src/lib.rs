@@ -75,10 +75,10 @@ fn install(
             "the guest's architecture is {architecture}, but only x86_64 and i386 are modelled"
         ));
     }
-    let qemu = Qemu::find(info.api).map_err(|missing| {
+    let qemu = Qemu::find(info.api, &api::exported).map_err(|missing| {
         format!(
             "this QEMU (plugin API {}, oldest {}) has no {missing}; \
-             use a version that the plugin was tested with: 7.2",
+             use a version that the plugin was tested with: 7.2 or 10.0",
             info.api, info.api_min
         )
     })?;
@@ -106,4 +106,28 @@ fn install(
     qemu.on_translate(id, translate::on_translate);
     qemu.on_exit(id, session::on_exit);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qemu_that_lacks_a_function_is_one_sentence() {
+        // Nothing here exports a function of QEMU.
+        let info = Info {
+            target_name: c"x86_64".as_ptr(),
+            api_min: 0,
+            api: 1,
+            system_emulation: false,
+        };
+        let folder = std::env::temp_dir();
+        let out = format!("out={}", folder.join("never-written").display());
+        let said = install(0, &info, vec![Ok(&out)]).unwrap_err();
+        assert_eq!(
+            said,
+            "this QEMU (plugin API 1, oldest 0) has no qemu_plugin_insn_data; use a version that \
+             the plugin was tested with: 7.2 or 10.0"
+        );
+    }
 }

@@ -13,8 +13,9 @@ use locklab_icache::{Block, CodeMap};
 
 use crate::output;
 
-/// Names what identifies a block: a hash of its instructions, with their bytes and
-/// places.
+/// Names what identifies a block: a hash of where its instructions lie, and of how it ends.
+/// Their bytes are not in it, so that code which writes itself over and over does not fill the
+/// memory with blocks that are alike to the front end.
 type Key = u64;
 
 /// All blocks that were translated.
@@ -52,8 +53,8 @@ impl Known {
         self.sites.code()
     }
 
-    /// Returns how many times a block was met whose place had held another block before,
-    /// cut at the same two ends.
+    /// Returns how many times a block was translated whose place had held another block
+    /// before, cut at the same two ends.
     pub(crate) fn rewritten(&self) -> u64 {
         self.rewritten
     }
@@ -71,20 +72,11 @@ impl Known {
             hasher.finish()
         };
         let bytes = hash(&|hasher| code.hash(hasher));
-        let key = hash(&|hasher| {
-            for instruction in instructions {
-                (instruction.address, instruction.place).hash(hasher);
-            }
-            bytes.hash(hasher);
-        });
-        if let Some(site) = self.blocks.get(&key) {
-            return site;
-        }
         let (first, last) = (instructions[0], instructions[instructions.len() - 1]);
-        let end = hash(&|hasher| (first.place, last.place, last.bytes).hash(hasher));
+        let ends = hash(&|hasher| (first.place, last.place, last.bytes).hash(hasher));
         if self
             .bytes
-            .insert(end, bytes)
+            .insert(ends, bytes)
             .is_some_and(|before| before != bytes)
         {
             self.rewritten += 1;
@@ -94,6 +86,15 @@ impl Known {
             .map_or_else(Exit::default, |bytes| branch::exit(last.address, bytes));
         if branch::is_barrier(code.iter().map(Vec::as_slice)) {
             exit.kind = Kind::Barrier;
+        }
+        let key = hash(&|hasher| {
+            for instruction in instructions {
+                (instruction.address, instruction.place, instruction.bytes).hash(hasher);
+            }
+            (exit.kind, exit.target).hash(hasher);
+        });
+        if let Some(site) = self.blocks.get(&key) {
+            return site;
         }
         self.described.push(Described {
             address: first.address,
@@ -137,5 +138,36 @@ impl Known {
             csv.push('\n');
         }
         output::replace(path, &csv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use locklab_frontend::Processor;
+    use locklab_icache::Geometry;
+
+    #[test]
+    fn code_that_is_written_over_is_counted_and_takes_no_memory_if_it_is_alike() {
+        let processor = Processor::named("zen-3").unwrap();
+        let sites = Sites::new(&processor, Geometry::default()).unwrap();
+        let mut known = Known::new(sites);
+        let placed = [(0x1000, 5), (0x1005, 1)].map(|(address, bytes)| Instruction {
+            address,
+            place: address,
+            bytes,
+        });
+        let mut site = |constant: u8, end: u8| {
+            let code = [vec![0xb8, constant, 0, 0, 0], vec![end]];
+            let blocks = known.code().blocks(0x1000, 6, 2);
+            (known.site(&placed, &code, blocks).number, known.rewritten())
+        };
+        // mov $1, %eax; ret, and then with another constant: the same to the front end.
+        assert_eq!(site(1, 0xc3), (0, 0));
+        assert_eq!(site(2, 0xc3), (0, 1));
+        assert_eq!(site(2, 0xc3), (0, 1));
+        assert_eq!(site(1, 0xc3), (0, 2), "back again");
+        // With a nop at its end it is another block.
+        assert_eq!(site(1, 0x90), (1, 3));
     }
 }

@@ -381,10 +381,15 @@ pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, Error> 
     let text = read("json");
     if text.is_empty() {
         let program = program.to_owned();
+        let said = read("err");
         return Err(match ended.failure() {
+            Some(_) if said.lines().any(refuses_plugins) => Error::Failed(format!(
+                "QEMU did not take the plugin, which is tested with QEMU 7.2 and 10.0; it said: {}",
+                excerpt(&said)
+            )),
             Some(status) => Error::Failed(format!(
                 "{program} left no counts ({status}); it said: {}",
-                excerpt(&read("err"))
+                excerpt(&said)
             )),
             None => Error::Failed(format!(
                 "{program} left no counts: it became another program by exec; give that one"
@@ -393,6 +398,11 @@ pub fn report(program: &str, log: &Path, ended: &Ended) -> Result<Value, Error> 
     }
     serde_json::from_str(&text)
         .map_err(|e| Error::Failed(format!("the plugin's report cannot be read: {e}")))
+}
+
+/// Returns whether a line of QEMU says that it takes no plugins, or not this one.
+fn refuses_plugins(line: &str) -> bool {
+    line.starts_with("qemu") && line.contains("plugin")
 }
 
 /// Returns the QEMU that runs a file.

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use super::{Insn, find};
+use super::Insn;
 
 functions! {
     /// Holds the functions that changed with API 3.

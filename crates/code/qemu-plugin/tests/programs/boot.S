@@ -1,7 +1,8 @@
 # A machine in one sector: enters long mode with its first 2 MiB mapped twice,
 # at 0 and in the upper half. Between the markers, kernel code (upper half)
 # runs 2009 instructions in a line of its own, then "user" code (lower half)
-# 1003 in another, of which the upper half then runs 1 more.
+# 1003 in another, of which the upper half then runs 1 more. With SWITCHES, kernel code
+# changes between two address spaces so many times instead.
 	.set KERNEL, 0xffffffff80000000
 	.code16
 	.globl _start
@@ -11,13 +12,15 @@ _start:
 	mov %ax, %ds
 	mov %ax, %es
 	cld
-	mov $0x1000, %di		# page tables, 0x1000 to 0x4fff
-	mov $0x1000, %cx
+	mov $0x1000, %di		# page tables, 0x1000 to 0x5fff
+	mov $0x1400, %cx
 	xor %eax, %eax
 	rep stosl
 	movw $0x2003, 0x1000		# lower half
 	movw $0x3003, 0x2000
 	movw $0x4003, 0x1ff8		# upper half
+	movw $0x2003, 0x5000		# the same in another address space
+	movw $0x4003, 0x5ff8
 	movw $0x3003, 0x4ff0
 	movw $0x0083, 0x3000		# one page of 2 MiB for both
 	mov $0x1000, %eax
@@ -41,6 +44,18 @@ kernel:
 	nopl 0x6b636f01(%rax)		# begin
 	jmp 1f
 	.p2align 6
+#ifdef SWITCHES
+1:	mov $SWITCHES, %ecx
+	mov $0x1000, %eax
+	mov $0x4000, %edx
+1:	xor %rdx, %rax
+	mov %rax, %cr3
+	dec %ecx
+	jnz 1b
+	mov $(KERNEL + 2f), %rax
+	jmp *%rax
+2:
+#else
 1:	mov $1000, %ecx
 1:	dec %ecx
 	jnz 1b
@@ -59,6 +74,7 @@ user:
 	jmp *%rax
 alias:
 	nop
+#endif
 	nopl 0x6b636f02(%rax)		# end
 	mov $0x10, %al
 	out %al, $0xf4			# leaves with status 33

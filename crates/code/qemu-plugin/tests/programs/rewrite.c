@@ -1,16 +1,21 @@
-/* Writes a function ten times, each time with another constant, and calls it. */
+/* Writes a function TIMES times, each time with another constant, and calls it. */
 #include <string.h>
 #include <sys/mman.h>
+
+#ifndef TIMES
+#define TIMES 10
+#endif
 
 int main(void)
 {
     unsigned char *code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    int sum = 0;
-    for (int n = 0; n < 10; n++) {
-        unsigned char function[] = {0xb8, n, 0, 0, 0, 0xc3}; /* mov $n, %eax; ret */
+    unsigned sum = 0;
+    for (unsigned n = 0; n < TIMES; n++) {
+        /* mov $n, %eax; ret */
+        unsigned char function[] = {0xb8, n, n >> 8, n >> 16, n >> 24, 0xc3};
         memcpy(code, function, sizeof function);
-        sum += ((int (*)(void))code)();
+        sum += ((unsigned (*)(void))code)();
     }
-    return sum != 45;
+    return sum != (unsigned)(TIMES * (TIMES - 1ul) / 2);
 }

@@ -6,16 +6,13 @@ use std::process::Command;
 
 use crate::lab::{Lab, Run, need};
 
-fn boot(lab: &Lab, arguments: &str, more: &[&str]) -> Run {
-    let image = lab.build(
-        "boot.S",
-        "boot",
-        &[
-            "-nostdlib",
-            "-no-pie",
-            "-Wl,-Ttext=0x7c00,--oformat=binary,--build-id=none",
-        ],
-    );
+fn boot(lab: &Lab, options: &[&str], arguments: &str, more: &[&str]) -> Run {
+    let bare = [
+        "-nostdlib",
+        "-no-pie",
+        "-Wl,-Ttext=0x7c00,--oformat=binary,--build-id=none",
+    ];
+    let image = lab.build("boot.S", "boot", &[&bare, options].concat());
     // A machine that does not end is stopped.
     let mut qemu = Command::new("timeout");
     qemu.args([
@@ -41,7 +38,7 @@ fn user_and_kernel_are_counted_apart() {
     need!("qemu-system-x86_64" from "qemu-system-x86", "gcc" from "gcc");
     let lab = Lab::new("user_and_kernel_are_counted_apart");
     for more in [&[] as &[&str], &["-icount", "shift=0,sleep=off"]] {
-        let run = boot(&lab, "", more);
+        let run = boot(&lab, &[], "", more);
         assert_eq!(run.number("/kernel/instructions"), 2009, "{more:?}");
         assert_eq!(run.number("/user/instructions"), 1003, "{more:?}");
         assert_eq!(run.number("/instructions"), 3012, "{more:?}");
@@ -60,6 +57,24 @@ fn user_and_kernel_are_counted_apart() {
         }
         assert_eq!(run.json()["target"]["system"], true);
     }
+}
+
+#[test]
+fn every_change_of_the_address_space_is_counted() {
+    need!("qemu-system-x86_64" from "qemu-system-x86", "gcc" from "gcc");
+    let lab = Lab::new("every_change_of_the_address_space_is_counted");
+    let switches = 20_000;
+    let option = format!("-DSWITCHES={switches}");
+    let run = boot(&lab, &[&option], ",processor=zen-3", &[]);
+    let event = |name: &str| run.number(&format!("/frontend/kernel/events/{name}"));
+    assert_eq!(event("address_space_changes"), switches);
+    assert_eq!(event("interruptions"), 0);
+    // A jump, three moves, four instructions a change, and the way out.
+    assert_eq!(run.number("/kernel/instructions"), 4 + 4 * switches + 2);
+    assert_eq!(run.number("/user/instructions"), 0);
+    // The code is the same lines of memory in both.
+    assert!(run.number("/kernel/l1i_misses") <= 4);
+    assert_eq!(event("conditional_mispredictions"), 2);
 }
 
 #[test]
