@@ -7,7 +7,7 @@
 use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
-use locklab_document::number::{grouped, percent};
+use locklab_document::number::{count, grouped, percent};
 use locklab_document::page::wrapped;
 use locklab_document::{Part, Section, render};
 use locklab_judge::Side;
@@ -61,12 +61,12 @@ pub fn detail(load: &Load, outcome: Result<Measured, String>, translated: bool) 
 pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     let profile = measured.locks.clone().unwrap_or_default();
     let mut text = format!(
-        "{}: {} x 1 {}, {} CPUs, {} processes\n",
+        "{}: {} x 1 {}, {}, {}\n",
         load.workload.name(),
         measured.work,
         measured.unit,
-        load.vcpus,
-        load.processes,
+        count(load.vcpus as usize, "CPU"),
+        count(load.processes as usize, "process"),
     );
     let most = profile.locks.iter().max_by_key(|lock| lock.nanoseconds);
     let lead = most.map_or_else(
@@ -217,10 +217,10 @@ fn section(cell: &Cell) -> Option<Section> {
         return Some(section);
     };
     section = section.note(format!(
-        "For this table each pair was run once more, with {} CPUs and {} processes. The waits \
-         are the mean of a run. {}",
-        first.cpus,
-        first.processes,
+        "For this table each pair was run once more, with {} and {}. The waits are the mean \
+         of a run. {}",
+        count(first.cpus as usize, "CPU"),
+        count(first.processes as usize, "process"),
         caveat(first.translated)
     ));
     let all: Vec<&LockProfile> = runs.iter().map(|run| &run.profile).collect();

@@ -51,6 +51,15 @@ pub fn short(x: f64) -> String {
     }
 }
 
+/// Returns a whole number in at most five columns: 7, 250, 1.24k.
+#[must_use]
+pub fn whole(n: u64) -> String {
+    match n {
+        0..1000 => n.to_string(),
+        _ => short(n as f64),
+    }
+}
+
 /// Returns a share from 0 to 1 in five columns; `?` for anything else.
 #[must_use]
 pub fn share(x: f64) -> String {

@@ -19,6 +19,7 @@ mod workload;
 mod workloads;
 
 pub use inputs::{Context, Words};
+pub use workloads::words::{first_sentences, sentence_of_metric};
 
 use self::inputs::Report;
 use crate::experiment::{Experiment, Layout};

@@ -100,7 +100,7 @@ fn text_of_programs_has_the_shape_of_the_mail() {
         "kernel-build",
         "is equal within",
         "nginx-churn",
-        "): worse.",
+        "), which is worse.",
         "Conclusion",
         "Sources",
     ] {

@@ -147,8 +147,8 @@ fn an_instrument_gets_text_html_and_json_for_nothing() {
         "Figures  model: computed by arithmetic from a real execution; not\n",
         "dice x 20",
         "eyes [eyes]",
-        "eyes is 2",
-        "): better.",
+        "loaded, eyes is 2",
+        "), which is better.",
         "Against ivory, loaded is better in 2 of 2",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");

@@ -4,11 +4,15 @@ use crate::bound::Bound;
 use crate::counts::Counts;
 use crate::spent::Spent;
 use crate::times::Times;
-use locklab_document::number::{percent, short, time};
+use locklab_document::number::{percent, time, whole};
+use locklab_document::page::COLUMNS;
 use locklab_document::{Column, ColumnGroup, Section, Table};
 
 /// The longest name that has a column; with a longer one names are listed below.
 const NAME_IN_TABLE: usize = 24;
+
+/// The title of the column of names.
+const NAME: &str = "lock";
 
 /// A lock, a group of locks of one name, or a call site.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,11 +74,11 @@ impl LockUse {
     /// Returns the section of the first `most` rows, with their names.
     #[must_use]
     pub fn section(heading: &str, rows: &[Used], most: usize) -> Section {
-        let fits = |row: &Used| row.name.chars().count() <= NAME_IN_TABLE;
         let shown = &rows[..rows.len().min(most)];
         let table = Self::table(rows, most);
+        let named = table.groups[0].columns[0].title == NAME;
         let section = Section::new(heading).with(locklab_document::Part::Table(table));
-        if shown.iter().all(fits) {
+        if named {
             return section;
         }
         let names = shown.iter().enumerate();
@@ -86,28 +90,45 @@ impl LockUse {
     /// column that nobody could fill is left out; names that are too long are numbers.
     #[must_use]
     pub fn table(rows: &[Used], most: usize) -> Table {
-        Self::columns(rows, most, true)
+        Self::fitting(rows, most, true)
     }
 
     /// Returns the same table without times, of a machine whose times mean nothing.
     #[must_use]
     pub fn table_of_shares(rows: &[Used], most: usize) -> Table {
-        Self::columns(rows, most, false)
+        Self::fitting(rows, most, false)
     }
 
-    fn columns(rows: &[Used], most: usize, timed: bool) -> Table {
+    /// Returns the table with names, if a page has room for them and for the widest group
+    /// of columns beside them, else with numbers.
+    fn fitting(rows: &[Used], most: usize, timed: bool) -> Table {
+        let shown = &rows[..rows.len().min(most)];
+        let short = |row: &Used| row.name.chars().count() <= NAME_IN_TABLE;
+        let table = Self::columns(rows, most, timed, shown.iter().all(short));
+        let width = |group: &ColumnGroup| {
+            let columns = group.columns.iter();
+            columns.map(|column| column.width + 1).sum::<usize>()
+        };
+        let (first, others) = table.groups.split_at(1);
+        let widest = others.iter().map(width).max().unwrap_or(0);
+        match first.iter().map(width).sum::<usize>() + widest <= COLUMNS {
+            true => table,
+            false => Self::columns(rows, most, timed, false),
+        }
+    }
+
+    fn columns(rows: &[Used], most: usize, timed: bool, named: bool) -> Table {
         let all: f64 = rows.iter().filter_map(|row| row.counts.waited_ns).sum();
         let shown = &rows[..rows.len().min(most)];
         let has = |what: fn(&Used) -> bool| shown.iter().any(what);
         let width = shown.iter().map(|row| row.name.chars().count()).max();
-        let named = width.is_some_and(|width| width <= NAME_IN_TABLE);
         // Some observers count acquisitions only, and the time of all of them.
         let waits = all <= 0.0 || rows.iter().any(|row| row.counts.contended > 0);
         let mut table = Columns::default();
         match named {
             true => table.add(
                 "",
-                Column::words("lock", width.unwrap_or(4).max(4)),
+                Column::words(NAME, width.unwrap_or(4).max(4)),
                 |_, row| row.name.clone(),
             ),
             false => table.add("", Column::new("#", 3), |number, _| {
@@ -120,18 +141,16 @@ impl LockUse {
             });
         }
         if has(|row| row.locks > 1) {
-            table.add("", Column::new("locks", 5), |_, row| {
-                short(row.locks as f64)
-            });
+            table.add("", Column::new("locks", 5), |_, row| whole(row.locks));
         }
         if has(|row| row.counts.acquired.is_some()) {
             table.add("", Column::new("acquired", 8), |_, row| {
-                or_dash(row.counts.acquired.map(|number| number as f64), short)
+                row.counts.acquired.map_or_else(|| "-".into(), whole)
             });
         }
         if waits {
             table.add("", Column::new("contended", 9), |_, row| {
-                short(row.counts.contended as f64)
+                whole(row.counts.contended)
             });
         }
         if has(|row| row.counts.waited_ns.is_some()) {

@@ -7,6 +7,7 @@ use crate::results;
 use crate::rows::{figures, mean, metric_row, shown};
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
 use locklab_judge::{Family, Role, Sampling, Shown, Verdict, Warning};
+use locklab_lab::report::{first_sentences, sentence_of_metric};
 use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
@@ -32,6 +33,10 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
         data: results::fields(judged, &caveats, &conclusion, command),
         ..Document::default()
     };
+    let lead = lead(judged);
+    if !lead.is_empty() {
+        document.push(Section::new("").with(Part::Prose(lead, Tone::Lead)));
+    }
     document.push(Section::new("Setup").facts(set_up(judged, command)));
     if !caveats.is_empty() {
         document.push(Section::new("Before you read this").items(caveats));
@@ -49,6 +54,18 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
          Hodges-Lehmann estimate over the pairs, or over all differences between two samples.",
     ));
     document
+}
+
+/// Returns the first sentences: what differs, and by how much.
+fn lead(judged: &JudgedSamples) -> String {
+    let side = &judged.compared.files[1].label;
+    let delta = judged.judging.settings.delta;
+    let sentence = |row: &&JudgedRow| {
+        let verdict = &row.judged.verdict;
+        sentence_of_metric(&row.of.name, side, verdict, shown(row).as_ref(), delta)
+    };
+    let rows = judged.primaries().collect();
+    first_sentences(rows, |row| &row.judged.verdict, sentence).join(" ")
 }
 
 fn set_up(judged: &JudgedSamples, command: &str) -> Facts {

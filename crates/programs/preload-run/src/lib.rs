@@ -6,6 +6,9 @@
 
 mod client;
 mod go_profile;
+#[cfg(test)]
+#[path = "../../../measure/lab/tests/common/golden.rs"]
+mod golden;
 mod kernel_table;
 mod names;
 mod not_loaded;

@@ -8,10 +8,63 @@ use locklab_verify::{
 };
 use std::fmt::Write;
 
+/// The most locks that a sentence names.
+const NAMED: usize = 4;
+
+/// Returns the first sentences: which locks keep their promises, and which do not.
+fn lead(locks: &[LockResult]) -> String {
+    let mut sentences = Vec::new();
+    for lock in locks.iter().filter(|lock| !lock.holds()) {
+        let broken = |p: &&PropertyResult| p.outcome == Verdict::Fails;
+        let names: Vec<&str> = lock
+            .properties
+            .iter()
+            .filter(broken)
+            .map(|p| p.name)
+            .collect();
+        sentences.push(format!(
+            "{} breaks {} of its {}: {}.",
+            lock.name,
+            names.len(),
+            number::count(lock.properties.len(), "promise"),
+            names.join(", ")
+        ));
+    }
+    let [whole, cut]: [Vec<&LockResult>; 2] = [true, false].map(|complete| {
+        let kept = locks.iter().filter(|lock| lock.holds());
+        kept.filter(|lock| lock.is_complete() == complete).collect()
+    });
+    for (locks, which) in [
+        (whole, "within the bounds below"),
+        (
+            cut,
+            "in the runs that were explored; some within the bounds were left out",
+        ),
+    ] {
+        let names: Vec<&str> = locks.iter().map(|lock| lock.name.as_str()).collect();
+        let (who, verb, whose) = match &names[..] {
+            [] => continue,
+            [one] => ((*one).to_owned(), "keeps", "its"),
+            [all @ .., last] if names.len() <= NAMED => {
+                (format!("{} and {last}", all.join(", ")), "keep", "their")
+            }
+            all => (format!("{} locks", all.len()), "keep", "their"),
+        };
+        sentences.push(format!("{who} {verb} {whose} promises {which}."));
+    }
+    let survivors: usize = locks.iter().map(|lock| lock.survivors.len()).sum();
+    if survivors > 0 {
+        let changes = number::count(survivors, "change");
+        sentences.push(format!("{changes} of the source broke no promise."));
+    }
+    sentences.join(" ")
+}
+
 /// Returns the table of what was found.
 ///
-/// One line a property: threads, the bound on preemptions ("any": none),
-/// executions explored, and what came of them. With mutants, one line a
+/// First what it says of each lock, in sentences. Then one line a property:
+/// threads, the bound on preemptions ("any": none), executions explored, and
+/// what came of them. With mutants, one line a
 /// lock, and the survivors by source line.
 pub(super) fn table(locks: &[LockResult]) -> String {
     let mut rows = Vec::new();
@@ -49,7 +102,8 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         Column::new("", 0),
         Column::words("outcome", 0),
     ];
-    let mut text = render::table(&Table::new(columns, rows));
+    let mut text = wrapped("", &lead(locks)) + "\n";
+    text += &render::table(&Table::new(columns, rows));
     let mut line = |part: std::fmt::Arguments<'_>| {
         text.write_fmt(part).expect("a String grows");
         text.push('\n');

@@ -7,7 +7,7 @@ use crate::report::workload::{base_name, inside, name, warnings_inside};
 use crate::report::{caveats as shared, design, placed};
 use crate::verdicts::{JudgedCell, JudgedMetric};
 use locklab_document::number;
-use locklab_judge::{Estimate, Verdict, Warning};
+use locklab_judge::{Estimate, Judged, Verdict, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a change in percent in words: `1.25 % lower`.
@@ -93,26 +93,40 @@ fn sentence_of_matrix(report: &Report, judged: &JudgedCell) -> String {
 
 /// Returns a sentence on whether a metric differs, and by how much.
 fn difference(report: &Report, judged: &JudgedCell, metric: &JudgedMetric) -> String {
-    let (name, side) = (&metric.metric.name, report.sides("").experiment);
-    let estimate = metric.judged.estimate.as_ref();
+    let delta = report.cell(judged).delta;
+    let delta = delta.unwrap_or(report.verdicts.settings.delta);
+    let side = report.sides("").experiment;
+    let Judged {
+        verdict, estimate, ..
+    } = &metric.judged;
+    let name = &metric.metric.name;
+    sentence_of_metric(name, &side, verdict, estimate.as_ref(), delta)
+}
+
+/// Returns a sentence on whether what `name` says differs with `side`, and by how much;
+/// where flat means within `delta`, a fraction.
+#[must_use]
+pub fn sentence_of_metric(
+    name: &str,
+    side: &str,
+    verdict: &Verdict,
+    estimate: Option<&Estimate>,
+    delta: f64,
+) -> String {
     let by = change(estimate.map_or(0.0, |e| e.delta_percent().value));
     let between = estimate.map(interval).unwrap_or_default();
-    let delta = report.cell(judged).delta;
-    let margin = 100.0 * delta.unwrap_or(report.verdicts.settings.delta);
-    let margin = number::percent(margin);
-    match &metric.judged.verdict {
-        verdict @ (Verdict::Better | Verdict::Worse) => {
-            format!(
-                "{name} is {by} with {side} ({between}): {}.",
-                verdict.word()
-            )
-        }
+    let margin = number::percent(100.0 * delta);
+    match verdict {
+        Verdict::Better | Verdict::Worse => format!(
+            "With {side}, {name} is {by} ({between}), which is {}.",
+            verdict.word()
+        ),
         Verdict::Flat { nonzero: false } => {
             format!("{name} is equal within {margin} % ({between}).")
         }
         Verdict::Flat { nonzero: true } => format!(
-            "{name} is equal within {margin} %: it is {by} with {side}, which is small but not \
-             zero ({between})."
+            "{name} is equal within {margin} %: with {side} it is {by} ({between}), which is \
+             small but not zero."
         ),
         Verdict::Unclear { .. } => format!(
             "It is unclear whether {name} differs: with {side} it is {by}, but may be equal \
@@ -152,18 +166,37 @@ fn outlook(verdict: &Verdict) -> String {
     text
 }
 
-/// The most workloads of which the first sentences speak.
+/// The most metrics of which the first sentences speak.
 const FIRST: usize = 6;
+
+/// Returns the first sentences of a report: of the metrics that `verdict` judges, what is
+/// worse before what is better, and both before the rest.
+#[must_use]
+pub fn first_sentences<T>(
+    mut found: Vec<T>,
+    verdict: impl Fn(&T) -> &Verdict,
+    sentence: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let order = ["worse", "better", "unclear", "invalid", "flat"];
+    found.sort_by_key(|one| {
+        let word = verdict(one).word();
+        order.iter().position(|other| *other == word)
+    });
+    let mut sentences: Vec<String> = found.iter().take(FIRST).map(sentence).collect();
+    match found.len().saturating_sub(FIRST) {
+        0 => {}
+        1 => sentences.push("One more stands below.".into()),
+        more => sentences.push(format!("{more} more stand below.")),
+    }
+    sentences
+}
 
 /// Returns the first sentences of the report: what differs, and by how much.
 pub(super) fn lead(report: &Report) -> String {
-    let order = ["worse", "better", "unclear", "invalid", "flat"];
-    let rank = |verdict: &Verdict| order.iter().position(|word| *word == verdict.word());
-    let mut found: Vec<_> = report
+    let found: Vec<_> = report
         .measured()
         .filter_map(|judged| Some((judged, judged.primary()?)))
         .collect();
-    found.sort_by_key(|(_, metric)| rank(&metric.judged.verdict));
     let alone = report.verdicts.cells.len() == 1;
     let sentence = |(judged, metric): &(&JudgedCell, &JudgedMetric)| {
         let sentence = difference(report, judged, metric);
@@ -172,10 +205,7 @@ pub(super) fn lead(report: &Report) -> String {
             false => behind(&name(report, judged), &sentence),
         }
     };
-    let mut sentences: Vec<String> = found.iter().take(FIRST).map(sentence).collect();
-    if found.len() > FIRST {
-        sentences.push(format!("{} more stand below.", found.len() - FIRST));
-    }
+    let mut sentences = first_sentences(found, |(_, metric)| &metric.judged.verdict, sentence);
     // A matrix that each run gives whole has no metric that decides.
     let is_matrix = |judged: &&JudgedCell| judged.primary().is_none() && !inside(judged).is_empty();
     let whole = report.measured().filter(is_matrix);
@@ -187,7 +217,9 @@ pub(super) fn lead(report: &Report) -> String {
 
 /// Returns a sentence behind the name that it is about.
 fn behind(name: &str, sentence: &str) -> String {
-    let own = ["It ", "Of "].iter().any(|word| sentence.starts_with(word));
+    let own = ["It ", "Of ", "With "]
+        .iter()
+        .any(|word| sentence.starts_with(word));
     match sentence.split_at_checked(1).filter(|_| own) {
         Some((first, rest)) => format!("{name}: {}{rest}", first.to_lowercase()),
         None => format!("{name}: {sentence}"),
