@@ -30,6 +30,8 @@ pub enum Identity {
     Address,
     /// Each waiter has an address of its own, so locks are told apart by who takes them.
     Site,
+    /// The same, of locks in memory that processes share: one site is one lock for all.
+    SharedSite,
 }
 
 /// A function that waits.
@@ -58,6 +60,14 @@ const fn lock(family: &'static str, function: &'static str) -> Waiter {
 const fn parking(family: &'static str, function: &'static str) -> Waiter {
     Waiter {
         identity: Identity::Site,
+        ..lock(family, function)
+    }
+}
+
+/// Returns a lock of several processes, each of which parks at an address of its own.
+const fn shared(family: &'static str, function: &'static str) -> Waiter {
+    Waiter {
+        identity: Identity::SharedSite,
         ..lock(family, function)
     }
 }
@@ -207,8 +217,8 @@ pub const TABLE: &[Waiter] = &[
     lock("MariaDB", "ssux_lock_impl"),
     parking("InnoDB", "rw_lock_s_lock_spin"),
     parking("InnoDB", "rw_lock_x_lock_func"),
-    parking("PostgreSQL", "LWLockAcquire"),
-    parking("PostgreSQL", "LWLockAcquireOrWait"),
+    shared("PostgreSQL", "LWLockAcquire"),
+    shared("PostgreSQL", "LWLockAcquireOrWait"),
     lock("GLib", "g_mutex_lock_slowpath"),
     lock("GLib", "g_rec_mutex_lock"),
     other("GLib", "g_cond_wait", Kind::Condition),

@@ -9,7 +9,7 @@ use crate::raw;
 use crate::recording::{Head, Source, Stopped, is_start};
 use crate::report::SystemRecorded;
 use crate::start::Waiting;
-use crate::target::{Target, cgroup, processes, threads};
+use crate::target::{Target, cgroup, family, processes, threads};
 use locklab_host::clock;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
@@ -176,8 +176,12 @@ impl ReadyForSystem {
                 (open, Running::Child(child))
             }
             Target::Process(process) => {
-                let tasks = threads(*process)?;
-                before = known(&[*process]);
+                let family = family(*process)?;
+                let tasks = family
+                    .iter()
+                    .flat_map(|one| threads(*one).unwrap_or_default());
+                let tasks: Vec<u32> = tasks.collect();
+                before = known(&family);
                 let scope = match recording.source {
                     Source::System => Scope::Threads(&tasks),
                     Source::Kernel => Scope::Machine,

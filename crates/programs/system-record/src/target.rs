@@ -1,6 +1,7 @@
 //! Says whose events are recorded.
 
 use locklab_host::error::Error;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub enum Target {
     /// A program that is started, and its children.
     Command(Vec<OsString>),
-    /// A process that runs, with its threads and later children.
+    /// A process that runs, with its descendants, of now and later.
     Process(u32),
     /// Means what runs in a control group: a container, or a service.
     Cgroup(PathBuf),
@@ -52,6 +53,38 @@ pub(crate) fn threads(process: u32) -> Result<Vec<u32>, Error> {
         true => Err(gone()),
         false => Ok(numbers),
     }
+}
+
+/// Returns a process and its descendants now, but for this one and its own: a server may
+/// have a process for each client, and this command may be a descendant of what it records.
+///
+/// # Errors
+/// [`Error::Failed`] if it does not run.
+pub(crate) fn family(process: u32) -> Result<Vec<u32>, Error> {
+    threads(process)?;
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for number in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        if let Some(parent) = parent(number) {
+            children.entry(parent).or_default().push(number);
+        }
+    }
+    let mut family = vec![process];
+    let mut at = 0;
+    while let Some(next) = family.get(at) {
+        let of = children.remove(next).unwrap_or_default();
+        family.extend(of.into_iter().filter(|child| *child != std::process::id()));
+        at += 1;
+    }
+    Ok(family)
+}
+
+/// Returns the parent of a process, if that runs.
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which may have any character, and the state.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Returns the open folder of a control group, by its path, or by that below the mount.

@@ -270,9 +270,10 @@ impl Reading<'_> {
         address: u64,
         (family, identity, site): (&'static str, Identity, usize),
     ) -> usize {
-        let key = match identity {
-            Identity::Address => (process, Some(address), usize::MAX),
-            Identity::Site => (process, None, site),
+        let (process, key) = match identity {
+            Identity::Address => (process, (process, Some(address), usize::MAX)),
+            Identity::Site => (process, (process, None, site)),
+            Identity::SharedSite => (0, (0, None, site)),
         };
         let next = self.locks.len();
         *self.numbers.entry(key).or_insert_with(|| {
@@ -645,6 +646,26 @@ mod tests {
         assert!(found.locks.is_empty(), "{found:?}");
         assert_eq!((found.conditions, found.asleep), (620, 400));
         assert_eq!(found.busy, 2000 - 620 - 400);
+    }
+
+    /// Each waiter sleeps at an address of its own, in a process of its own.
+    #[test]
+    fn a_lock_in_shared_memory_is_one_lock_for_all_processes() {
+        use Happened::*;
+        let mut events = recording(
+            vec![
+                (100, 0, Waits(64, 0)),
+                (300, 0, FutexEnded(0)),
+                (400, 1, Waits(128, 0)),
+                (700, 1, FutexEnded(0)),
+            ],
+            1000,
+        );
+        let locks = |events: &Events| waits(events).locks.len();
+        events.threads[1].process = 2;
+        assert_eq!(locks(&events), 2);
+        events.functions[1].0 = "LWLockAcquire".into();
+        assert_eq!(locks(&events), 1);
     }
 
     /// Stack 2 waits for a semaphore, which threads that wait for it post, or another does.

@@ -194,7 +194,31 @@ fn a_process_that_runs_is_recorded_and_not_ended() {
     assert_eq!(json["ended"], "seconds");
 }
 
-/// Returns what the test above records.
+/// A server may have a process for each client, and wait itself.
+#[test]
+fn the_children_of_a_process_that_runs_are_recorded_with_it() {
+    if may_not() {
+        return;
+    }
+    let mut words = contends();
+    words[1] = "program_that_contends_for_long".into();
+    // A shell with a command behind the program stays its parent.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$@\" >/dev/null & echo $!; wait; :", "sh"]);
+    shell.args(&words).stdout(std::process::Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let (_, json) = record(Target::Process(shell.id()), Source::System, Some(0.3));
+    Command::new("kill").arg(line.trim()).status().unwrap();
+    shell.wait().unwrap();
+    let name = json["locks"][0]["name"].as_str().unwrap_or_default();
+    assert!(name.contains("hold_the_shared_lock"), "{json:#}");
+}
+
+/// Returns what the tests above record.
 #[test]
 #[ignore = "a program for another test"]
 fn program_that_contends_for_long() {

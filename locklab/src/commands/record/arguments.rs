@@ -27,7 +27,8 @@ pub struct RecordArgs {
     /// Record the waits for the kernel's own locks, on the whole machine
     #[arg(long, conflicts_with = "from_perf")]
     pub kernel: bool,
-    /// Record a process that runs, for 5 seconds or --seconds, by the kernel's events
+    /// Record a process that runs, with its children, for 5 seconds or
+    /// --seconds, by the kernel's events
     #[arg(long, value_name = "PID", conflicts_with_all = ["from_perf", "cgroup", "command"])]
     pub pid: Option<u32>,
     /// Record what runs in a control group, such as that of a container, like --pid
