@@ -15,6 +15,7 @@ use locklab_document::number::percent;
 use locklab_host::error::Error;
 use locklab_lock_use::LockUse;
 use locklab_native::Replay;
+use locklab_preload_run::nothing_to_gain;
 use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
 use locklab_sim::Machine;
 use locklab_trace::{LockKind, calls};
@@ -126,12 +127,10 @@ impl Asked<'_> {
         let times = recording.times();
         // Elsewhere, or with more threads, there may be more of it.
         if !times.is_worth_a_try() && self.on.is_empty() && self.threads.is_empty() {
-            let words = format!(
-                "Nothing to gain: threads with work spend {} % of their time waiting for locks or \
-                 waking waiters.",
-                percent(100.0 * times.share())
-            );
-            return Ok(asking(Kind::Nothing(words), recording));
+            return Ok(asking(
+                Kind::Nothing(nothing_to_gain(&recording)),
+                recording,
+            ));
         }
         let scaling = program.scaling_threads();
         if self.threads.iter().any(|&threads| threads != scaling) && !program.can_be_extrapolated()

@@ -28,7 +28,7 @@ pub use go_profile::GoProfile;
 pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready, exit_number};
-pub use recorded::Recorded;
+pub use recorded::{Recorded, nothing_to_gain};
 pub use recording::{ReadyToRecord, Recording};
 pub use symbols::{Call, Symbols, is_wrapper};
 pub use wait::Wait;

@@ -11,7 +11,7 @@ use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
 use locklab_host::error::Error;
-use locklab_lock_use::{Counts, LockUse};
+use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN};
 use locklab_replay::{Limits, Recording, Survey, Tally};
 use locklab_trace::{Apart, Source, Stopped};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Recorded {
             percent(100.0 * times.share())
         );
         if !times.is_worth_a_try() {
-            return format!("Nothing to gain: {spent}.");
+            return nothing_to_gain(&self.recording);
         }
         let spent = spent.replacen("threads", "Threads", 1);
         match self.hottest_lock() {
@@ -392,6 +392,25 @@ impl Recorded {
             "verdict": self.verdict(),
             "notes": self.notes(),
         })
+    }
+}
+
+/// Returns that no other lock is worth a try, and what else the program may wait for: where
+/// threads had no work for a while, that may have been what is not recorded.
+#[must_use]
+pub fn nothing_to_gain(recording: &Recording) -> String {
+    let times = recording.times();
+    let spent = format!(
+        "threads with work spend {} % of their time waiting for locks or waking waiters",
+        percent(100.0 * times.share())
+    );
+    let others = match times.idle_ns > NOTHING_TO_GAIN * times.lived_ns {
+        true => not_seen(recording.survey(), recording),
+        false => None,
+    };
+    match others {
+        Some(others) => format!("Nothing to gain by its pthread locks: {spent}. But {others}."),
+        None => format!("Nothing to gain: {spent}."),
     }
 }
 

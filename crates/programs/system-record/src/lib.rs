@@ -26,6 +26,7 @@ mod record;
 mod recording;
 mod report;
 mod semaphores;
+mod shared_words;
 mod start;
 mod tables;
 mod target;

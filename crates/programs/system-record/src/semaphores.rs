@@ -4,6 +4,7 @@
 //! It must never take a semaphore for a lock that is posted by other threads.
 
 use crate::recording::{Event, Events, Happened};
+use crate::shared_words::{SharedWords, Word};
 use std::collections::{HashMap, HashSet};
 
 /// The fewest posts that woke a waiter before a semaphore is called a lock.
@@ -19,25 +20,29 @@ struct Semaphore {
     posts: HashMap<u32, usize>,
 }
 
-/// Returns the semaphores that are used as locks, by process and address; `waits` says of a
-/// stack whether it waits for a semaphore.
+/// Returns the semaphores that are used as locks; `waits` says of a stack whether it waits
+/// for a semaphore.
 pub(crate) fn semaphores_as_locks(
     events: &Events,
+    shared: &SharedWords,
     waits: impl Fn(u32) -> bool,
-) -> HashSet<(u32, u64)> {
-    let mut all: HashMap<(u32, u64), Semaphore> = HashMap::new();
-    let process = |thread: u32| events.threads[thread as usize].process;
+) -> HashSet<Word> {
+    let mut all: HashMap<Word, Semaphore> = HashMap::new();
+    let word = |thread: u32, address| {
+        let process = events.threads[thread as usize].process;
+        shared.of((process, address))
+    };
     for Event(_, thread, happened) in &events.events {
         if let Happened::Waits(address, stack) = *happened
             && waits(stack)
         {
-            let semaphore = all.entry((process(*thread), address)).or_default();
+            let semaphore = all.entry(word(*thread, address)).or_default();
             semaphore.waiters.insert(*thread);
         }
     }
     for Event(_, thread, happened) in &events.events {
         if let Happened::Wakes(address) = *happened
-            && let Some(semaphore) = all.get_mut(&(process(*thread), address))
+            && let Some(semaphore) = all.get_mut(&word(*thread, address))
         {
             *semaphore.posts.entry(*thread).or_default() += 1;
         }

@@ -9,6 +9,7 @@ use crate::bound::{WINDOWS, Window};
 use crate::lock_names::{Identity, Kind, Told, plain, told, wraps};
 use crate::recording::{Event, Events, Happened};
 use crate::semaphores::semaphores_as_locks;
+use crate::shared_words::{SharedWords, Word};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Describes what a wait for a lock consisted of, in nanoseconds.
@@ -166,8 +167,10 @@ struct Reading<'e> {
     numbers: HashMap<(u32, Option<u64>, usize), usize>,
     sites: Vec<String>,
     places: Vec<Place>,
-    /// The semaphores that are used as locks, by process and address.
-    semaphores: HashSet<(u32, u64)>,
+    /// The words that are one in several processes.
+    shared: SharedWords,
+    /// The semaphores that are used as locks.
+    semaphores: HashSet<Word>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     spun: Vec<Span>,
@@ -184,6 +187,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
         numbers: HashMap::new(),
         sites: Vec::new(),
         places: Vec::new(),
+        shared: SharedWords::find(events),
         semaphores: HashSet::new(),
         woke: Vec::new(),
         spun: Vec::new(),
@@ -191,7 +195,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
     };
     reading.places();
     let is_semaphore = |stack: u32| reading.places[stack as usize].kind == Some(Kind::Semaphore);
-    reading.semaphores = semaphores_as_locks(events, is_semaphore);
+    reading.semaphores = semaphores_as_locks(events, &reading.shared, is_semaphore);
     for event in &events.events {
         reading.add(event);
     }
@@ -360,6 +364,7 @@ impl Reading<'_> {
         self.found.early += u64::from(place.early);
         self.found.unnamed += u64::from(place.kind.is_none());
         let process = self.events.threads[number].process;
+        let (process, address) = self.shared.of((process, address));
         let is_lock = match place.kind {
             Some(Kind::Semaphore) => self.semaphores.contains(&(process, address)),
             _ => true,
@@ -692,8 +697,11 @@ mod tests {
                 })
                 .collect()
         };
-        let of = |posts: u32| {
+        let of = |posts: u32, processes: bool| {
             let mut events = recording(turns(posts), 2000);
+            if processes {
+                events.threads[1].process = 2;
+            }
             events.threads.push(Thread {
                 process: 1,
                 task: 3,
@@ -706,10 +714,14 @@ mod tests {
             events.stacks.push(Calls(vec![4, 2], true));
             waits(&events)
         };
-        let lock = of(1);
-        assert_eq!((lock.waited, lock.conditions), (20 * 56, 0));
-        assert_eq!(lock.locks[0].place(), "work (program)");
-        let queue = of(2);
+        // Also where each thread is a process, as of Python's multiprocessing.
+        for processes in [false, true] {
+            let lock = of(1, processes);
+            assert_eq!((lock.waited, lock.conditions), (20 * 56, 0));
+            assert_eq!(lock.locks.len(), 1);
+            assert_eq!(lock.locks[0].place(), "work (program)");
+        }
+        let queue = of(2, false);
         assert_eq!((queue.waited, queue.conditions), (0, 20 * 56));
     }
 
