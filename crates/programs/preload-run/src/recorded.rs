@@ -13,7 +13,7 @@ use locklab_document::{Document, Section};
 use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN};
 use locklab_replay::{Limits, Recording, Survey, Tally};
-use locklab_trace::{Apart, Source, Stopped};
+use locklab_trace::{Apart, LockKind, Source, Stopped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -234,6 +234,17 @@ impl Recorded {
                 "{} were recorded, {forks} of them made by fork. Each has locks of its own.",
                 count(images.len(), "program image")
             ));
+        }
+        let mut locks = self.recording.survey().locks.iter();
+        if images.len() > 1
+            && locks.any(|lock| lock.kind.is(LockKind::SHARED) && lock.tally.contended > 0)
+        {
+            notes.push(
+                "A mutex that processes share is a lock of each here: who held it in another \
+                 process is not seen, and counts as nobody. 'locklab record --system' sees all of \
+                 them."
+                    .into(),
+            );
         }
         notes
     }

@@ -223,8 +223,11 @@ pub const TABLE: &[Waiter] = &[
     lock("GLib", "g_rec_mutex_lock"),
     other("GLib", "g_cond_wait", Kind::Condition),
     lock("C++", "__cxa_guard_acquire"),
-    other("C++", "__atomic_wait", Kind::Condition),
-    other("C++", "__atomic_wait_address_bare", Kind::Condition),
+    // What a std::atomic is used for, only its waiters tell; as of a semaphore.
+    other("C++", "__atomic_wait", Kind::Semaphore),
+    other("C++", "__atomic_wait_address", Kind::Semaphore),
+    other("C++", "__atomic_wait_address_v", Kind::Semaphore),
+    other("C++", "__atomic_wait_address_bare", Kind::Semaphore),
     lock("Zig", "Mutex.FutexImpl.lockSlow"),
     lock("Swift", "os_unfair_lock_lock_slow"),
 ];
@@ -238,6 +241,15 @@ pub(crate) struct Told {
     /// The number of calls up to the function that waits, and it: callers come after.
     pub(crate) depth: usize,
 }
+
+/// What is said of a stack without a function of the table: a word of the program's own, which
+/// may be a lock.
+pub(crate) const UNNAMED: Told = Told {
+    family: "own futex",
+    kind: Kind::Lock,
+    identity: Identity::Address,
+    depth: 0,
+};
 
 /// Returns what a stack of function names, innermost first, says of the wait; `None` if no
 /// function of the table is in it.
@@ -294,7 +306,16 @@ pub(crate) fn plain(function: &str) -> Cow<'_, str> {
     // A method of Go has a receiver in brackets.
     match function.contains(".(*") {
         true => Cow::Borrowed(function),
-        false => Cow::Borrowed(function.split('(').next().unwrap_or(function)),
+        // The call of a lambda is `operator()`.
+        false => {
+            let from = function
+                .find("operator()")
+                .map_or(0, |at| at + "operator()".len());
+            let end = function[from..]
+                .find('(')
+                .map_or(function.len(), |at| from + at);
+            Cow::Borrowed(&function[..end])
+        }
     }
 }
 
@@ -330,7 +351,8 @@ const WRAPPERS: [&str; 25] = [
 /// Returns whether a function takes the lock on behalf of its caller.
 pub(crate) fn wraps(function: &str) -> bool {
     let name = plain(function);
-    WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper))
+    name == "syscall"
+        || WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper))
         || ["std::", "core::", "alloc::"]
             .iter()
             .any(|own| name.starts_with(own))
@@ -420,6 +442,10 @@ mod tests {
             "a::Raw<u8>::lock"
         );
         assert_eq!(plain("sync.(*Mutex).Lock"), "sync.(*Mutex).Lock");
+        assert_eq!(
+            plain("main::{lambda#1}::operator()(int) const"),
+            "main::{lambda#1}::operator()"
+        );
         assert!(!names(
             "f(parking_lot::RawMutex::lock_slow)",
             "RawMutex::lock_slow"

@@ -1,7 +1,8 @@
-//! Tells a semaphore that is a lock from one that is a queue: whoever waits for a lock gives it
-//! back, and whoever waits for work does not make it.
+//! Tells a semaphore that is a lock from one that is a queue, and a word of the program's own
+//! that is a lock from an event: whoever waits for a lock gives it back, and whoever waits for
+//! work does not make it.
 //!
-//! It must never take a semaphore for a lock that is posted by other threads.
+//! It must never take for a lock what other threads post.
 
 use crate::recording::{Event, Events, Happened};
 use crate::shared_words::{SharedWords, Word};
@@ -12,20 +13,37 @@ const FEWEST: usize = 8;
 /// One of so many posts may be of another thread: at the start, or at the end.
 const PER_OTHER: usize = 10;
 
+/// Says what a stack tells of a wait whose kind the waiters' behaviour has to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Untold {
+    /// It is for a semaphore.
+    Semaphore,
+    /// No function of it is known.
+    Unnamed,
+}
+
 /// Describes who waits for a semaphore, and who posts it.
 #[derive(Default)]
 struct Semaphore {
     waiters: HashSet<u32>,
     /// Posts that called the system, by thread.
     posts: HashMap<u32, usize>,
+    /// Whether a stack that waits for it has no name.
+    unnamed: bool,
+    /// The threads whose last call was a wait.
+    waited: HashSet<u32>,
+    /// Waits after which the thread posted, and after which it waited again. Who waits at a
+    /// barrier or for an event mostly waits again.
+    given_back: usize,
+    waited_again: usize,
 }
 
-/// Returns the semaphores that are used as locks; `waits` says of a stack whether it waits
-/// for a semaphore.
-pub(crate) fn semaphores_as_locks(
+/// Returns the words that are used as locks; `untold` says of a stack whether the behaviour of
+/// the waiters has to tell it.
+pub(crate) fn words_as_locks(
     events: &Events,
     shared: &SharedWords,
-    waits: impl Fn(u32) -> bool,
+    untold: impl Fn(u32) -> Option<Untold>,
 ) -> HashSet<Word> {
     let mut all: HashMap<Word, Semaphore> = HashMap::new();
     let word = |thread: u32, address| {
@@ -34,16 +52,26 @@ pub(crate) fn semaphores_as_locks(
     };
     for Event(_, thread, happened) in &events.events {
         if let Happened::Waits(address, stack) = *happened
-            && waits(stack)
+            && let Some(untold) = untold(stack)
         {
             let semaphore = all.entry(word(*thread, address)).or_default();
             semaphore.waiters.insert(*thread);
+            semaphore.unnamed |= untold == Untold::Unnamed;
         }
     }
     for Event(_, thread, happened) in &events.events {
-        if let Happened::Wakes(address) = *happened
-            && let Some(semaphore) = all.get_mut(&word(*thread, address))
-        {
+        let (Happened::Waits(address, _) | Happened::Wakes(address)) = *happened else {
+            continue;
+        };
+        let Some(semaphore) = all.get_mut(&word(*thread, address)) else {
+            continue;
+        };
+        if let Happened::Waits(..) = happened {
+            let again = !semaphore.waited.insert(*thread);
+            semaphore.waited_again += usize::from(again);
+        } else {
+            let back = semaphore.waited.remove(thread);
+            semaphore.given_back += usize::from(back);
             *semaphore.posts.entry(*thread).or_default() += 1;
         }
     }
@@ -59,6 +87,7 @@ pub(crate) fn semaphores_as_locks(
         semaphore.waiters.len() > 1
             && of_waiters >= FEWEST
             && (posts - of_waiters) * PER_OTHER <= posts
+            && (!semaphore.unnamed || semaphore.waited_again <= semaphore.given_back)
     };
     all.into_iter()
         .filter_map(|(place, semaphore)| is_lock(&semaphore).then_some(place))

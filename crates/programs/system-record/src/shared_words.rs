@@ -31,11 +31,10 @@ impl SharedWords {
                 Happened::Wakes(address) => {
                     waking.insert(*thread, (process(*thread), address));
                 }
-                Happened::FutexEnded(_) => {
-                    if waking.remove(thread).is_none() {
-                        waiting.remove(thread);
-                    }
-                }
+                Happened::FutexEnded(_) => match waking.remove(thread) {
+                    Some(_) => {}
+                    None => drop(waiting.remove(thread)),
+                },
                 Happened::Wakened(other) => {
                     if let (Some(from), Some(to)) = (waking.get(thread), waiting.get(&other))
                         && from.0 != to.0

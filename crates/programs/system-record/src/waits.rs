@@ -6,9 +6,9 @@
 //! earliest that the events permit. Must never count a wait that no stack tells as a lock's.
 
 use crate::bound::{WINDOWS, Window};
-use crate::lock_names::{Identity, Kind, Told, plain, told, wraps};
+use crate::lock_names::{Identity, Kind, Told, UNNAMED, plain, told, wraps};
 use crate::recording::{Event, Events, Happened};
-use crate::semaphores::semaphores_as_locks;
+use crate::semaphores::{Untold, words_as_locks};
 use crate::shared_words::{SharedWords, Word};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -159,6 +159,17 @@ struct Place {
     early: bool,
 }
 
+impl Place {
+    /// Returns whether the waiters' behaviour has to tell what is waited for.
+    fn untold(&self) -> Option<Untold> {
+        match self.kind {
+            Some(Kind::Semaphore) => Some(Untold::Semaphore),
+            None => Some(Untold::Unnamed),
+            _ => None,
+        }
+    }
+}
+
 struct Reading<'e> {
     events: &'e Events,
     threads: Vec<Running>,
@@ -169,8 +180,8 @@ struct Reading<'e> {
     places: Vec<Place>,
     /// The words that are one in several processes.
     shared: SharedWords,
-    /// The semaphores that are used as locks.
-    semaphores: HashSet<Word>,
+    /// The semaphores, and words of the program's own, that are used as locks.
+    as_locks: HashSet<Word>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     spun: Vec<Span>,
@@ -188,14 +199,14 @@ pub(crate) fn waits(events: &Events) -> Waits {
         sites: Vec::new(),
         places: Vec::new(),
         shared: SharedWords::find(events),
-        semaphores: HashSet::new(),
+        as_locks: HashSet::new(),
         woke: Vec::new(),
         spun: Vec::new(),
         found: Waits::default(),
     };
     reading.places();
-    let is_semaphore = |stack: u32| reading.places[stack as usize].kind == Some(Kind::Semaphore);
-    reading.semaphores = semaphores_as_locks(events, &reading.shared, is_semaphore);
+    let untold = |stack: u32| reading.places[stack as usize].untold();
+    reading.as_locks = words_as_locks(events, &reading.shared, untold);
     for event in &events.events {
         reading.add(event);
     }
@@ -236,7 +247,8 @@ impl Reading<'_> {
             let told = told(calls_of().map(|function| function.0.as_str()));
             let mut early = false;
             let may_be = |told: &Told| matches!(told.kind, Kind::Lock | Kind::Semaphore);
-            let lock = told.filter(may_be).map(|told| {
+            let lock = told.unwrap_or(UNNAMED);
+            let lock = Some(lock).filter(may_be).map(|told| {
                 let callers = calls_of().skip(told.depth);
                 let taker = callers.clone().find(|function| !wraps(&function.0));
                 early = told.kind == Kind::Lock && taker.is_none() && !calls.1;
@@ -362,13 +374,10 @@ impl Reading<'_> {
         let place = self.places[stack as usize].clone();
         self.found.calls += 1;
         self.found.early += u64::from(place.early);
-        self.found.unnamed += u64::from(place.kind.is_none());
         let process = self.events.threads[number].process;
         let (process, address) = self.shared.of((process, address));
-        let is_lock = match place.kind {
-            Some(Kind::Semaphore) => self.semaphores.contains(&(process, address)),
-            _ => true,
-        };
+        let is_lock = place.untold().is_none() || self.as_locks.contains(&(process, address));
+        self.found.unnamed += u64::from(place.kind.is_none() && !is_lock);
         let state = match place.lock.filter(|_| is_lock) {
             Some(lock) => {
                 let site = lock.2;
@@ -723,6 +732,33 @@ mod tests {
         }
         let queue = of(2, false);
         assert_eq!((queue.waited, queue.conditions), (0, 20 * 56));
+    }
+
+    /// No function of stack 2 is known. Two threads hand a word to each other, or wait at it
+    /// for several rounds before they wake.
+    #[test]
+    fn a_word_without_a_name_that_is_given_back_is_a_lock() {
+        use Happened::*;
+        let of = |rounds: u64| {
+            let mut events = Vec::new();
+            for turn in 0..20 * rounds {
+                let (at, thread) = (100 * turn, (turn / rounds % 2) as u32);
+                events.push((at, thread, Waits(64, 2)));
+                events.push((at + 40, thread, FutexEnded(0)));
+                if turn % rounds == rounds - 1 {
+                    events.push((at + 50, thread, Wakes(64)));
+                    events.push((at + 52, thread, FutexEnded(1)));
+                }
+            }
+            let mut events = recording(events, 2000 * rounds);
+            events.stacks.push(Calls(vec![0, 2], true));
+            waits(&events)
+        };
+        let lock = of(1);
+        assert_eq!((lock.locks.len(), lock.unnamed), (1, 0));
+        assert_eq!(lock.locks[0].place(), "work (program)");
+        let event = of(4);
+        assert_eq!((event.locks.len(), event.unnamed), (0, 80));
     }
 
     #[test]

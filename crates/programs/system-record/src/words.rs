@@ -29,6 +29,14 @@ pub(crate) fn verdict(findings: &Findings) -> String {
                         conditions: build the program with symbols."
                     .into();
             }
+            if found.unnamed > found.calls / 2 && findings.share.high < NOTHING_TO_GAIN {
+                return format!(
+                    "{} % of the waits name nothing that is known, so what could be gained is not \
+                     known: build the program with symbols. Threads with work spent {between} of \
+                     their time waiting for locks that are known, or waking waiters.",
+                    percent(100.0 * found.unnamed as f64 / found.calls as f64)
+                );
+            }
             if is_of_go(findings) && findings.share.high < NOTHING_TO_GAIN {
                 return format!(
                     "Goroutines wait in Go's scheduler, which the kernel does not see: 'locklab \
