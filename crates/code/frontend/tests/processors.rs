@@ -69,7 +69,7 @@ fn cycles_follow_from_events() {
     let mut events = Events::default();
     events[Event::Direction] = 10;
     let lost = processor.lost(&events, Cause::Conditional);
-    assert_eq!((lost.low, lost.value, lost.high), (88.0, 130.0, 275.0));
+    assert_eq!((lost.low, lost.value, lost.high), (110.0, 130.0, 220.0));
     assert_eq!(processor.lost_in_all(&events), lost);
     let all = processor.cycles(600, &events);
     assert_eq!(all.value, 100.0 + 130.0);
