@@ -78,7 +78,10 @@ pub struct FrontendArgs {
 /// cannot be emulated or failed, or a file cannot be written;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
-    let model = model(args)?.sampled(!args.exact && args.baseline.is_none());
+    let two = args.baseline.is_some();
+    let model = model(args)?
+        .sampled(!args.exact && !two)
+        .with_other_hashes(two);
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };

@@ -146,6 +146,10 @@ pub struct Account {
     pub lost: Vec<Lost>,
     /// The count of each event, by its name.
     pub events: std::collections::BTreeMap<String, u64>,
+    /// Mispredictions of conditional branches under other hashes of the predictor, if they
+    /// were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditional_by_hash: Vec<u64>,
 }
 
 /// Cycles lost to one cause.
@@ -174,6 +178,10 @@ impl Processor {
                 .into_iter()
                 .map(|(event, name)| (name.to_owned(), events[event]))
                 .collect(),
+            conditional_by_hash: match events.by_hash.iter().any(|&wrong| wrong > 0) {
+                true => events.by_hash.into(),
+                false => Vec::new(),
+            },
         }
     }
 }

@@ -4,25 +4,66 @@
 //! TAgged GEometric history length branch prediction", JILP 2006). As on Intel's cores, by
 //! "Half&Half" (H. Yavarzadeh et al., S&P 2023), the path consists of taken branches only.
 
+use crate::events::OTHER_HASHES;
+
 /// The most tagged tables that there may be.
 pub(crate) const TABLES: usize = 4;
 
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Says how addresses and paths become places in the tables. How a processor's do is not
+/// published, so what depends on it is chance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hash {
+    /// An odd factor.
+    odd: u64,
+    /// Bits by which an address is folded for the base table.
+    fold: u32,
+    /// Bits by which a taken branch's address, and twice its target, are moved for the path.
+    path: [u32; 3],
+}
+
+impl Hash {
+    /// The hash of every figure that is not a band.
+    pub(crate) const FIRST: Hash = Hash {
+        odd: 0x9e37_79b9_7f4a_7c15,
+        fold: 13,
+        path: [9, 3, 5],
+    };
+
+    /// Others: factors that were drawn once, and other folds.
+    pub(crate) const OTHERS: [Hash; OTHER_HASHES] = [
+        Hash {
+            odd: 0xd1b5_4a32_d192_ed03,
+            fold: 11,
+            path: [7, 2, 6],
+        },
+        Hash {
+            odd: 0xaef1_7502_108e_f2d9,
+            fold: 15,
+            path: [11, 4, 3],
+        },
+        Hash {
+            odd: 0xf135_7aea_2e62_a9c5,
+            fold: 17,
+            path: [6, 5, 8],
+        },
+    ];
+}
 
 /// The taken branches before now. For each path length there is a register into which each
 /// taken branch is shifted, by so many bits that one as long ago as the length has left it.
 /// A length above 64 has a second register, for what left the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     registers: [u64; TABLES],
     beyond: [u64; TABLES],
     shifts: [u32; TABLES],
     masks: [u64; TABLES],
+    by: Hash,
 }
 
 impl Path {
     /// Makes an empty path for these lengths, 128 at most each.
-    pub(crate) fn new(lengths: &[u32]) -> Self {
+    pub(crate) fn new(lengths: &[u32], by: Hash) -> Self {
         let length = |index: usize| lengths.get(index).copied().unwrap_or(64).clamp(1, 128);
         Path {
             registers: [0; TABLES],
@@ -33,13 +74,15 @@ impl Path {
                 longer @ 65.. => (1 << (longer - 64)) - 1,
                 _ => 0,
             }),
+            by,
         }
     }
 
     /// Adds a taken branch.
     #[inline(always)]
     pub(crate) fn push(&mut self, branch: u64, target: u64) {
-        let footprint = (branch ^ branch >> 9 ^ target << 3 ^ target >> 5) & 0xffff;
+        let [from, up, down] = self.by.path;
+        let footprint = (branch ^ branch >> from ^ target << up ^ target >> down) & 0xffff;
         for index in 0..TABLES {
             let register = self.registers[index];
             self.beyond[index] = self.beyond[index] << 1 | register >> 63;
@@ -51,7 +94,7 @@ impl Path {
     #[inline(always)]
     pub(crate) fn hash(&self, index: usize, address: u64) -> u64 {
         let beyond = (self.beyond[index] & self.masks[index]).rotate_left(27);
-        let hash = (self.registers[index] ^ beyond ^ address << 17).wrapping_mul(ODD);
+        let hash = (self.registers[index] ^ beyond ^ address << 17).wrapping_mul(self.by.odd);
         hash ^ hash >> 32
     }
 }
@@ -77,6 +120,7 @@ pub(crate) struct Direction {
     tables: usize,
     /// Counts allocations, to age what is useful.
     allocations: u32,
+    hash: Hash,
 }
 
 /// Describes where a branch is in the tagged tables.
@@ -85,7 +129,7 @@ struct Places([(usize, u16); TABLES]);
 impl Direction {
     /// Makes tables of `base` counters, and of `tagged` entries for each of `tables` path
     /// lengths. Sizes are rounded up to powers of two.
-    pub(crate) fn new(base: usize, tagged: usize, tables: usize) -> Self {
+    pub(crate) fn new(base: usize, tagged: usize, tables: usize, hash: Hash) -> Self {
         let tagged = tagged.max(1).next_power_of_two();
         Direction {
             base: vec![1; base.max(1).next_power_of_two()],
@@ -94,6 +138,7 @@ impl Direction {
             mask: tagged - 1,
             tables: tables.min(TABLES),
             allocations: 0,
+            hash,
         }
     }
 
@@ -111,7 +156,7 @@ impl Direction {
             places.0[index] = (place, tag);
             matches |= u32::from(self.tagged[place].tag == tag) << index;
         }
-        let base = (address ^ address >> 13) as usize & (self.base.len() - 1);
+        let base = (address ^ address >> self.hash.fold) as usize & (self.base.len() - 1);
         let by_base = self.base[base] >= 2;
         if matches == 0 {
             let counter = self.base[base];
@@ -144,7 +189,7 @@ impl Direction {
 
     /// Learns that the branch at `address` has always gone one way so far.
     pub(crate) fn always(&mut self, address: u64, taken: bool) {
-        let base = (address ^ address >> 13) as usize & (self.base.len() - 1);
+        let base = (address ^ address >> self.hash.fold) as usize & (self.base.len() - 1);
         self.base[base] = if taken { 3 } else { 0 };
     }
 
@@ -178,8 +223,8 @@ mod tests {
     use super::*;
 
     fn wrong(outcomes: impl Iterator<Item = bool>) -> usize {
-        let mut direction = Direction::new(8192, 2048, 3);
-        let mut path = Path::new(&[16, 32, 64]);
+        let mut direction = Direction::new(8192, 2048, 3, Hash::FIRST);
+        let mut path = Path::new(&[16, 32, 64], Hash::FIRST);
         outcomes
             .filter(|&taken| {
                 let right = direction.branch(0x40_1000, &path, taken);
@@ -214,15 +259,16 @@ mod tests {
     #[test]
     fn a_path_is_as_long_as_it_is_said_to_be() {
         let path = |first: u64| {
-            let mut path = Path::new(&[16, 64, 90]);
+            let mut path = Path::new(&[16, 64, 90], Hash::FIRST);
             path.push(first, 0);
             for n in 0..70 {
                 path.push(0x1000 + 4 * n, 0x2000);
             }
             path
         };
-        assert_ne!(path(8).hash(2, 0), path(16).hash(2, 0), "90 branches back");
-        assert_eq!(path(8).hash(1, 0), path(16).hash(1, 0));
-        assert_eq!(path(8).hash(0, 0), path(16).hash(0, 0));
+        let hash = |first, index| path(first).hash(index, 0);
+        assert_ne!(hash(8, 2), hash(16, 2), "90 branches back");
+        assert_eq!(hash(8, 1), hash(16, 1));
+        assert_eq!(hash(8, 0), hash(16, 0));
     }
 }

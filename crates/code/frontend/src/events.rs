@@ -79,21 +79,30 @@ impl Event {
     ];
 }
 
+/// Predictors of conditional branches that may run beside the first one, alike but for their
+/// hashes.
+pub const OTHER_HASHES: usize = 3;
+
 /// Counts of every [`Event`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events([u64; Event::COUNT]);
+pub struct Events {
+    counts: [u64; Event::COUNT],
+    /// Mispredictions of conditional branches under each other hash; all zero unless they were
+    /// asked for.
+    pub by_hash: [u64; OTHER_HASHES],
+}
 
 impl Index<Event> for Events {
     type Output = u64;
 
     fn index(&self, event: Event) -> &u64 {
-        &self.0[event as usize]
+        &self.counts[event as usize]
     }
 }
 
 impl IndexMut<Event> for Events {
     fn index_mut(&mut self, event: Event) -> &mut u64 {
-        &mut self.0[event as usize]
+        &mut self.counts[event as usize]
     }
 }
 
@@ -101,7 +110,10 @@ impl Add for Events {
     type Output = Events;
 
     fn add(mut self, other: Events) -> Events {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
+        for (sum, more) in self.counts.iter_mut().zip(other.counts) {
+            *sum += more;
+        }
+        for (sum, more) in self.by_hash.iter_mut().zip(other.by_hash) {
             *sum += more;
         }
         self
@@ -116,7 +128,10 @@ impl Sub for Events {
     /// # Panics
     /// In debug builds, when `other` is not the earlier of the two.
     fn sub(mut self, other: Events) -> Events {
-        for (rest, less) in self.0.iter_mut().zip(other.0) {
+        for (rest, less) in self.counts.iter_mut().zip(other.counts) {
+            *rest -= less;
+        }
+        for (rest, less) in self.by_hash.iter_mut().zip(other.by_hash) {
             *rest -= less;
         }
         self
@@ -132,15 +147,32 @@ impl Events {
         }
         Some(events)
     }
+
+    /// Returns these events as they are, and then, if other hashes were asked for, as they
+    /// would be under each.
+    pub fn under_each_hash(self) -> impl Iterator<Item = Self> {
+        let others = self.by_hash.into_iter().filter(|&wrong| wrong > 0);
+        std::iter::once(self).chain(others.map(move |wrong| {
+            let mut events = self;
+            events[Event::Direction] = wrong;
+            events
+        }))
+    }
 }
 
 /// Running [`Events`] that one thread adds to and any thread may read.
 #[derive(Debug)]
-pub struct EventTally([AtomicU64; Event::COUNT]);
+pub struct EventTally {
+    counts: [AtomicU64; Event::COUNT],
+    by_hash: [AtomicU64; OTHER_HASHES],
+}
 
 impl Default for EventTally {
     fn default() -> Self {
-        EventTally([const { AtomicU64::new(0) }; Event::COUNT])
+        EventTally {
+            counts: [const { AtomicU64::new(0) }; Event::COUNT],
+            by_hash: [const { AtomicU64::new(0) }; OTHER_HASHES],
+        }
     }
 }
 
@@ -148,13 +180,23 @@ impl EventTally {
     /// Counts an event `n` times. Only one thread may add: two would lose counts.
     #[inline(always)]
     pub fn add(&self, event: Event, n: u64) {
-        let count = &self.0[event as usize];
+        let count = &self.counts[event as usize];
         count.store(count.load(Relaxed) + n, Relaxed);
+    }
+
+    /// Counts a misprediction under the other hash with this number, as [`add`](Self::add)
+    /// does.
+    pub(crate) fn mispredicted(&self, hash: usize) {
+        let count = &self.by_hash[hash];
+        count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
     /// Returns the counts so far.
     pub fn read(&self) -> Events {
-        Events(std::array::from_fn(|index| self.0[index].load(Relaxed)))
+        Events {
+            counts: std::array::from_fn(|index| self.counts[index].load(Relaxed)),
+            by_hash: std::array::from_fn(|index| self.by_hash[index].load(Relaxed)),
+        }
     }
 }
 
@@ -181,5 +223,23 @@ mod tests {
         assert_eq!(events[Event::Taken], 5);
         assert_eq!(events - events, Events::default());
         assert_eq!((events + events)[Event::Taken], 10);
+    }
+
+    #[test]
+    fn other_hashes_stand_for_mispredictions_only() {
+        let tally = EventTally::default();
+        tally.add(Event::Taken, 9);
+        tally.add(Event::Direction, 5);
+        assert_eq!(tally.read().under_each_hash().count(), 1);
+        for hash in [0, 1, 1, 2] {
+            tally.mispredicted(hash);
+        }
+        let each: Vec<_> = tally.read().under_each_hash().collect();
+        let wrong = each.iter().map(|events| events[Event::Direction]);
+        assert_eq!(wrong.collect::<Vec<_>>(), [5, 1, 2, 1]);
+        assert!(each.iter().all(|events| events[Event::Taken] == 9));
+        let sum = tally.read() + tally.read();
+        assert_eq!(sum.by_hash, [2, 4, 2]);
+        assert_eq!((sum - tally.read()).by_hash, [1, 2, 1]);
     }
 }

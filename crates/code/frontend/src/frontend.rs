@@ -4,7 +4,7 @@
 use locklab_icache::{Cache, Fetch, Geometry, Prefetch, Tally};
 
 use crate::branch::Kind;
-use crate::direction::{Direction, Path};
+use crate::direction::{Direction, Hash, Path};
 use crate::events::{Event, EventTally};
 use crate::ops::{Ops, Window};
 use crate::processor::Processor;
@@ -41,6 +41,8 @@ pub struct Frontend<'s> {
     ops: Ops,
     targets: Targets,
     direction: Direction,
+    /// The same with other hashes, if they are wanted: only their mispredictions are counted.
+    others: Vec<(Path, Direction)>,
     path: Path,
     records: Vec<Record>,
     before: Option<&'s Site>,
@@ -58,6 +60,16 @@ pub struct Frontend<'s> {
     weight: u32,
 }
 
+/// Returns the predictor of conditional branches with this hash.
+fn direction(processor: &Processor, hash: Hash) -> Direction {
+    Direction::new(
+        processor.conditional_base.value as usize,
+        processor.conditional_tagged.value as usize,
+        processor.conditional_paths.len(),
+        hash,
+    )
+}
+
 impl<'s> Frontend<'s> {
     /// Makes a front end with empty caches, whose L1i is `l1i`.
     ///
@@ -73,12 +85,9 @@ impl<'s> Frontend<'s> {
             l2: Cache::new(l2_geometry(processor, l1i)?, Prefetch::None),
             ops: Ops::new(processor),
             targets: Targets::new(processor),
-            direction: Direction::new(
-                processor.conditional_base.value as usize,
-                processor.conditional_tagged.value as usize,
-                processor.conditional_paths.len(),
-            ),
-            path: Path::new(&processor.conditional_paths),
+            direction: direction(processor, Hash::FIRST),
+            others: Vec::new(),
+            path: Path::new(&processor.conditional_paths, Hash::FIRST),
             records: Vec::new(),
             before: None,
             now: 0,
@@ -95,6 +104,15 @@ impl<'s> Frontend<'s> {
     /// Notes the events of each block from now on.
     pub fn note_sites(&mut self) {
         self.by_site.get_or_insert_default();
+    }
+
+    /// Predicts conditional branches by other hashes too from now on.
+    pub fn try_other_hashes(&mut self, processor: &Processor) {
+        let others = Hash::OTHERS.map(|hash| {
+            let path = Path::new(&processor.conditional_paths, hash);
+            (path, direction(processor, hash))
+        });
+        self.others = others.into();
     }
 
     /// Notes each event of a block `weight` times from now on: 0 for what is not counted, more
@@ -277,7 +295,7 @@ impl<'s> Frontend<'s> {
         let right = match (habit, taken) {
             (Habit::Taken, true) => true,
             (Habit::NotTaken, false) => return,
-            _ => self.changeable(before, habit, taken),
+            _ => self.changeable(before, habit, taken, events),
         };
         if !right {
             self.count(before.number, Event::Direction, 1, events);
@@ -289,11 +307,21 @@ impl<'s> Frontend<'s> {
     }
 
     /// Asks the predictor about a branch that may go both ways; returns whether it was right.
-    fn changeable(&mut self, before: &Site, habit: Habit, taken: bool) -> bool {
+    fn changeable(
+        &mut self,
+        before: &Site,
+        habit: Habit,
+        taken: bool,
+        events: &EventTally,
+    ) -> bool {
+        let address = before.branch_address();
         let known = match habit {
             Habit::Unseen => {
                 let habit = if taken { Habit::Taken } else { Habit::NotTaken };
                 self.record(before.branch).habit = habit;
+                if taken {
+                    (0..self.others.len()).for_each(|hash| events.mispredicted(hash));
+                }
                 // Code goes straight on while nothing is known.
                 return !taken;
             }
@@ -301,11 +329,27 @@ impl<'s> Frontend<'s> {
             Habit::Taken | Habit::NotTaken => false,
         };
         if !known {
-            self.direction.always(before.branch_address(), !taken);
+            self.direction.always(address, !taken);
+            for (_, other) in &mut self.others {
+                other.always(address, !taken);
+            }
             self.record(before.branch).habit = Habit::Both;
         }
-        self.direction
-            .branch(before.branch_address(), &self.path, taken)
+        for (hash, (path, other)) in self.others.iter_mut().enumerate() {
+            if !other.branch(address, path, taken) {
+                events.mispredicted(hash);
+            }
+        }
+        self.direction.branch(address, &self.path, taken)
+    }
+
+    /// Adds a taken branch to the path.
+    #[inline(always)]
+    fn pass(&mut self, branch: u64, target: u64) {
+        self.path.push(branch, target);
+        for (path, _) in &mut self.others {
+            path.push(branch, target);
+        }
     }
 
     #[inline(always)]
@@ -318,7 +362,7 @@ impl<'s> Frontend<'s> {
     #[inline(always)]
     fn taken(&mut self, before: &Site, start: u64, predicted: bool, events: &EventTally) {
         events.add(Event::Taken, 1);
-        self.path.push(before.branch_address(), start);
+        self.pass(before.branch_address(), start);
         let flushes = self.targets.flushes + 1;
         let found = self
             .targets
@@ -359,7 +403,7 @@ impl<'s> Frontend<'s> {
                 .on_path(before.branch_address(), &self.path, start);
             predicted = on_path.or(predicted);
         }
-        self.path.push(before.branch_address(), start);
+        self.pass(before.branch_address(), start);
         let several = record.several || record.flushes != 0 && record.target != start;
         *self.record(before.branch) = Record {
             target: start,

@@ -45,7 +45,7 @@ mod targets;
 
 pub use branch::{Exit, Kind};
 pub use cost::{Account, Cause, Cycles, Lost};
-pub use events::{Event, EventTally, Events};
+pub use events::{Event, EventTally, Events, OTHER_HASHES};
 pub use frontend::Frontend;
 pub use processor::{Figure, Identity, Processor, ProcessorError};
 pub use site::{CacheMismatch, Instruction, Site, Sites};

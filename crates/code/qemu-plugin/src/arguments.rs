@@ -25,6 +25,8 @@ pub(crate) struct Arguments {
     pub(crate) sites: Option<PathBuf>,
     /// Simulate a part of the blocks only, of these lengths.
     pub(crate) sample: Option<Lengths>,
+    /// Predict conditional branches by other hashes too.
+    pub(crate) hashes: bool,
 }
 
 impl Arguments {
@@ -43,7 +45,7 @@ impl Arguments {
         let (mut size, mut ways, mut line) = (None, None, None);
         let (mut prefetch, mut markers) = (Prefetch::None, system);
         let (mut out, mut hot, mut sites, mut processor) = (None, None, None, None);
-        let mut sample = None;
+        let (mut sample, mut hashes) = (None, false);
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!(
@@ -61,13 +63,8 @@ impl Arguments {
                         _ => return Err(format!("prefetch={value}: give none or next-line")),
                     }
                 }
-                "markers" => {
-                    markers = match value {
-                        "on" => true,
-                        "off" => false,
-                        _ => return Err(format!("markers={value}: give on or off")),
-                    }
-                }
+                "markers" => markers = switch(name, value)?,
+                "hashes" => hashes = switch(name, value)?,
                 "sample" => {
                     sample = match value {
                         "on" => Some(Lengths::default()),
@@ -87,7 +84,7 @@ impl Arguments {
                 _ => {
                     return Err(format!(
                         "unknown argument '{name}': there are out, size, ways, line, prefetch, \
-                         markers, hot, processor, sites and sample"
+                         markers, hot, processor, sites, sample and hashes"
                     ));
                 }
             }
@@ -111,6 +108,9 @@ impl Arguments {
                 "sample=on needs processor=NAME and markers=off: the sample is of a whole program"
                     .into(),
             );
+        }
+        if hashes && processor.is_none() {
+            return Err("hashes=on needs processor=NAME, whose predictor they are for".into());
         }
         let default = Geometry::default();
         let usual =
@@ -140,7 +140,16 @@ impl Arguments {
             processor,
             sites,
             sample,
+            hashes,
         })
+    }
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{name}={value}: give on or off")),
     }
 }
 
@@ -209,6 +218,8 @@ mod tests {
             ("out=o,sites=s", false, "needs processor=NAME"),
             ("out=o,sample=some", false, "give on, off, or"),
             ("out=o,sample=on", false, "needs processor=NAME"),
+            ("out=o,hashes=on", false, "needs processor=NAME"),
+            ("out=o,hashes=some", false, "on or off"),
             ("out=o,sample=on,processor=zen-3", true, "markers=off"),
             (
                 "out=o,sites=s,processor=zen-3,markers=on",

@@ -116,6 +116,9 @@ impl Session {
         if self.arguments.sites.is_some() {
             frontend.note_sites();
         }
+        if self.arguments.hashes {
+            frontend.try_other_hashes(processor);
+        }
         Some(frontend)
     }
 

@@ -79,6 +79,7 @@ impl Sampled {
         for (event, _) in Event::ALL {
             all.events[event] = scale(seen.events[event]);
         }
+        all.events.by_hash = seen.events.by_hash.map(scale);
         Some(all)
     }
 }

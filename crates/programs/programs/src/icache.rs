@@ -37,6 +37,7 @@ pub struct Model {
     plugin: PathBuf,
     front: Option<Front>,
     sampled: bool,
+    hashes: bool,
 }
 
 /// The processor whose front end is modelled.
@@ -156,6 +157,7 @@ impl Model {
             plugin: locklab_host::libraries::qemu_plugin()?,
             front: None,
             sampled: false,
+            hashes: false,
         })
     }
 
@@ -211,6 +213,14 @@ impl Model {
     #[must_use]
     pub fn sampled(mut self, sampled: bool) -> Self {
         self.sampled = sampled;
+        self
+    }
+
+    /// Predicts conditional branches by other hashes beside the usual one, where a front end is
+    /// modelled: what a change of layout does to them is chance in part, and takes a band.
+    #[must_use]
+    pub fn with_other_hashes(mut self, hashes: bool) -> Self {
+        self.hashes = hashes;
         self
     }
 
@@ -342,6 +352,9 @@ impl Model {
         }
         if self.sampled && self.front.is_some() {
             plugin += ",sample=on";
+        }
+        if self.hashes && self.front.is_some() {
+            plugin += ",hashes=on";
         }
         let mut arguments: Vec<OsString> = vec!["-seed".into(), "1".into()];
         let sites = log.with_extension("sites");

@@ -136,6 +136,27 @@ fn a_front_end_is_modelled_beside_the_cache() {
 }
 
 #[test]
+fn other_hashes_predict_beside_the_first() {
+    need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
+    let lab = Lab::new("other_hashes_predict_beside_the_first");
+    let program = lab.build("rewrite.c", "rewrite", &[]);
+    let without = lab.user(",processor=zen-3", &[&program]);
+    let run = lab.user(",processor=zen-3,hashes=on", &[&program]);
+    let account = |run: &lab::Run| run.json()["frontend"]["user"].clone();
+    let (mut with, without) = (account(&run), account(&without));
+    let by_hash = with["conditional_by_hash"].as_array().unwrap().clone();
+    let first = without["events"]["conditional_mispredictions"].as_u64();
+    assert_eq!(by_hash.len(), 3);
+    for wrong in by_hash {
+        let off = wrong.as_f64().unwrap() / first.unwrap() as f64;
+        assert!((0.5..2.0).contains(&off), "{wrong} and {first:?}");
+    }
+    // Nothing else changes.
+    with.as_object_mut().unwrap().remove("conditional_by_hash");
+    assert_eq!(with, without);
+}
+
+#[test]
 fn spans_are_counted_together_within_the_measured_part() {
     need!("qemu-x86_64" from "qemu-user", "gcc" from "gcc");
     let lab = Lab::new("spans_are_counted_together_within_the_measured_part");

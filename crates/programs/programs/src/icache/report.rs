@@ -244,12 +244,16 @@ pub fn changed(change: &Change, inline: Option<&str>) -> String {
         "better" => "saves cycles",
         "worse" => "costs cycles",
         "flat" => "costs no cycles that show",
-        _ => "may save or cost cycles: the band of the penalties allows both",
+        _ => "may save or cost cycles: the band allows both",
     };
     let percent = change.percent;
+    let hashes = match change.by_hash.len() {
+        0 => "",
+        _ => " and the predictor's hashes, which are not published",
+    };
     let paragraph = format!(
         "{what} {verdict}. The modelled cycles change by {:+.2} % ({:+.2} to {:+.2} % over the \
-         band), and the instructions by {:+}. The model counts no cycles for data, so the share \
+         band{hashes}), and the instructions by {:+}. The model counts no cycles for data, so the share \
          of the program's time is smaller.",
         percent.value, percent.low, percent.high, change.instructions
     );
@@ -337,6 +341,7 @@ mod tests {
                 argument: "zen-3".into(),
             }),
             sampled: true,
+            hashes: false,
         };
         let command = ["./server".to_owned(), "--once".to_owned()];
         let change = Change {
@@ -347,6 +352,7 @@ mod tests {
                 value: 2.22,
                 high: 3.6,
             },
+            by_hash: Vec::new(),
             causes: vec![Caused {
                 cause: Cause::L1i,
                 cycles: 3.1e6,

@@ -44,7 +44,8 @@ fn run(model: &Model, program: &str, folder: &Path) -> Counted {
 #[test]
 fn two_builds_that_differ_in_one_function() {
     let model = Model::new(None, None, None, false)
-        .and_then(|model| model.with_processor(Some("zen-3"), false));
+        .and_then(|model| model.with_processor(Some("zen-3"), false))
+        .map(|model| model.with_other_hashes(true));
     let Ok(model) = model else {
         println!("skipped: the plugin is missing");
         return;
@@ -79,6 +80,7 @@ fn two_builds_that_differ_in_one_function() {
         change.instructions <= -400_000,
         "a call and a return each time"
     );
+    assert_eq!(change.by_hash.len(), 3);
     let words = changed(&change, Some("step"));
     assert!(
         words.contains("step") && words.contains("saves cycles"),
