@@ -7,6 +7,7 @@
 use crate::reference::not_toml;
 use locklab_document::{MetricRow, Section};
 use locklab_host::error::Error;
+use locklab_judge::Estimate;
 use locklab_lab::experiment::{Experiment, Key};
 use locklab_lab::metric::{CYCLES, CYCLES_KERNEL, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS_KERNEL};
 use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
@@ -210,10 +211,7 @@ impl KernelReference {
                     of_cycles.map_or((key.as_str(), false), |&(_, ours, inverse)| (ours, inverse));
                 let judged = metric(cell, name_here);
                 let estimate = judged.and_then(|metric| metric.judged.estimate);
-                let change = estimate.map(|e| match inverse {
-                    true => percent_change(e.experiment, e.baseline),
-                    false => e.delta_percent().value,
-                });
+                let change = estimate.map(|e| change_over_pairs(&e, inverse));
                 // A rate can be compared itself; totals depend on how much ran.
                 if key.starts_with("l1i-mpki") {
                     figures.push(KernelFigure {
@@ -342,6 +340,17 @@ fn percent_change(old: f64, new: f64) -> f64 {
     (new / old - 1.0) * 100.0
 }
 
+/// Returns the change over the pairs in percent, or with `inverse` that of a rate of which this
+/// is the time. The medians of the two sides would not do: each layout has both kernels, and
+/// what a layout does is in both.
+fn change_over_pairs(estimate: &Estimate, inverse: bool) -> f64 {
+    let more = estimate.delta_percent().value;
+    match inverse {
+        true => percent_change(1.0 + more / 100.0, 1.0),
+        false => more,
+    }
+}
+
 /// Returns a published change of a size in percent, and that between our two sizes.
 fn size_change(name: String, published: f64, [old, new]: [u64; 2]) -> KernelFigure {
     KernelFigure {
@@ -454,6 +463,7 @@ const CYCLES_OF: [(&str, &str, bool); 6] = [
 mod tests {
     use super::*;
     use locklab_document::Part;
+    use locklab_judge::{Comparison, Direction, Pair, Settings, coin, fork_seed, judge};
 
     #[test]
     fn every_file_of_figures_is_read() {
@@ -470,6 +480,36 @@ mod tests {
         let broken = KernelReference::parse("x", "[[size]]\ncompiler = 1\n");
         let why = broken.unwrap_err().to_string();
         assert!(why.starts_with("reference/x.toml:2"), "{why}");
+    }
+
+    #[test]
+    fn a_rate_changes_as_its_time_over_the_pairs() {
+        // Layouts differ by far more than the kernels do: most pairs take 2 % longer.
+        let pairs = [
+            (100.0, 102.0),
+            (140.0, 142.8),
+            (90.0, 91.8),
+            (170.0, 173.4),
+            (120.0, 126.0),
+            (80.0, 81.6),
+            (200.0, 204.0),
+            (110.0, 110.0),
+        ];
+        let pairs = pairs
+            .into_iter()
+            .zip(0..)
+            .map(|((without, with), pair)| Pair::new(without, with, coin(fork_seed(1, 0), pair)));
+        let comparison = Comparison::primary(pairs.collect(), Direction::LowerIsBetter);
+        let judged = judge(&[comparison], &Settings::default()).unwrap();
+        let estimate = judged[0].estimate.unwrap();
+        let (longer, rate) = (
+            change_over_pairs(&estimate, false),
+            change_over_pairs(&estimate, true),
+        );
+        assert!((1.9..2.1).contains(&longer), "{longer}");
+        assert!((rate - 100.0 * (100.0 / (100.0 + longer) - 1.0)).abs() < 1e-9);
+        let of_medians = percent_change(estimate.experiment, estimate.baseline);
+        assert!((rate - of_medians).abs() > 0.3, "{rate}, {of_medians}");
     }
 
     #[test]
