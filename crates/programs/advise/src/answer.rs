@@ -16,7 +16,7 @@ use locklab_host::error::Error;
 use locklab_lock_use::LockUse;
 use locklab_native::Replay;
 use locklab_preload_run::nothing_to_gain;
-use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
+use locklab_replay::{Fault, Limits, Names, Program, Recording, Site, SurveyedLock};
 use locklab_sim::Machine;
 use locklab_trace::{LockKind, calls};
 use std::path::Path;
@@ -268,6 +268,7 @@ impl Asking {
             hottest: hottest.and_then(|l| recording.lock_name(l.image, l.address, names)),
             bound: used.bound(question.seed),
             used: &used,
+            most_held: most_held(recording, &program),
             kept,
             own,
             repeated: recorded.unmatched_ns / lived.max(1.0),
@@ -282,6 +283,19 @@ impl Asking {
             nothing: None,
         })
     }
+}
+
+/// Returns the share of the recording in which the lock that was held longest was held. Readers
+/// hold a lock together, so those that have some are left out.
+fn most_held(recording: &Recording, program: &Program) -> f64 {
+    let has_readers = |lock: &SurveyedLock| {
+        let mut locks = program.locks.iter();
+        locks.any(|l| l.shared && (l.image, l.address) == (lock.image, lock.address))
+    };
+    let locks = recording.survey().locks.iter();
+    let held = locks.filter(|lock| !has_readers(lock));
+    let most = held.map(|lock| lock.tally.held).max().unwrap_or(0);
+    (recording.nanoseconds(most) / recording.length_ns().max(1.0)).min(1.0)
 }
 
 /// The reading of the program that is nearest to the recording under its own lock.

@@ -79,6 +79,7 @@ pub(crate) fn data(
         ("command", json!(info.command)),
         ("advice", json!(words)),
         ("bound", context.bound.json()),
+        ("most_held_share", json!(context.most_held)),
         (
             "waiting",
             json!(context.used.spent().map(|spent| spent.json())),

@@ -119,12 +119,26 @@ fn measured_bound(
         .map_or_else(String::new, |[low, high]| {
             format!(" ({} to {} %)", share(low), share(high))
         });
-    format!(
-        "No lock can gain more than {}: in the recording, threads with work spend {} %{interval} \
-         of their time waiting for locks or waking waiters.",
-        percent(most),
+    let spent = format!(
+        "threads with work spend {} %{interval} of their time waiting for locks or waking waiters",
         share(context.bound.share)
-    )
+    );
+    // The sections of one lock come one after the other under any lock; a lock that is taken
+    // again by its holder counts twice, of which the model knows.
+    let in_line = 100.0 * (1.0 / context.most_held.max(0.001) - 1.0);
+    let in_line = in_line.max(modelled);
+    match in_line < most / 2.0 {
+        true => format!(
+            "No lock can gain more than {} while sections take as long as recorded: one lock is \
+             held {} % of the time, and {spent}.",
+            percent(in_line),
+            share(context.most_held)
+        ),
+        false => format!(
+            "No lock can gain more than {}: in the recording, {spent}.",
+            percent(most)
+        ),
+    }
 }
 
 /// The longest command that a recording holds, in bytes: one as long was cut.

@@ -21,6 +21,9 @@ pub(crate) struct Context<'a> {
     pub(crate) hottest: Option<String>,
     /// Holds what no lock can exceed, by the recording.
     pub(crate) bound: Bound,
+    /// The share of the recording in which the lock that was held longest was held: other locks
+    /// change nothing of that while its sections take as long.
+    pub(crate) most_held: f64,
     /// Says why the lock that is waited for most cannot be replaced, as a clause.
     pub(crate) kept: Option<String>,
     /// Says whether most of the waiting is for locks that the program brings itself.
