@@ -4,7 +4,7 @@
 use locklab_icache::{Cache, Fetch, Geometry, Prefetch, Tally};
 
 use crate::branch::Kind;
-use crate::direction::{Direction, Hash, Path};
+use crate::conditional::Conditional;
 use crate::events::{Event, EventTally};
 use crate::ops::{Ops, Window};
 use crate::processor::Processor;
@@ -40,10 +40,7 @@ pub struct Frontend<'s> {
     l2: Cache,
     ops: Ops,
     targets: Targets,
-    direction: Direction,
-    /// The same with other hashes, if they are wanted: only their mispredictions are counted.
-    others: Vec<(Path, Direction)>,
-    path: Path,
+    conditional: Conditional,
     records: Vec<Record>,
     before: Option<&'s Site>,
     /// Counts blocks: the time of every table.
@@ -58,16 +55,6 @@ pub struct Frontend<'s> {
     by_site: Option<Vec<[u32; Event::COUNT]>>,
     /// The weight of an event there.
     weight: u32,
-}
-
-/// Returns the predictor of conditional branches with this hash.
-fn direction(processor: &Processor, hash: Hash) -> Direction {
-    Direction::new(
-        processor.conditional_base.value as usize,
-        processor.conditional_tagged.value as usize,
-        processor.conditional_paths.len(),
-        hash,
-    )
 }
 
 impl<'s> Frontend<'s> {
@@ -85,9 +72,7 @@ impl<'s> Frontend<'s> {
             l2: Cache::new(l2_geometry(processor, l1i)?, Prefetch::None),
             ops: Ops::new(processor),
             targets: Targets::new(processor),
-            direction: direction(processor, Hash::FIRST),
-            others: Vec::new(),
-            path: Path::new(&processor.conditional_paths, Hash::FIRST),
+            conditional: Conditional::new(processor),
             records: Vec::new(),
             before: None,
             now: 0,
@@ -108,11 +93,7 @@ impl<'s> Frontend<'s> {
 
     /// Predicts conditional branches by other hashes too from now on.
     pub fn try_other_hashes(&mut self, processor: &Processor) {
-        let others = Hash::OTHERS.map(|hash| {
-            let path = Path::new(&processor.conditional_paths, hash);
-            (path, direction(processor, hash))
-        });
-        self.others = others.into();
+        self.conditional.try_other_hashes(processor);
     }
 
     /// Notes each event of a block `weight` times from now on: 0 for what is not counted, more
@@ -319,37 +300,16 @@ impl<'s> Frontend<'s> {
             Habit::Unseen => {
                 let habit = if taken { Habit::Taken } else { Habit::NotTaken };
                 self.record(before.branch).habit = habit;
-                if taken {
-                    (0..self.others.len()).for_each(|hash| events.mispredicted(hash));
-                }
-                // Code goes straight on while nothing is known.
-                return !taken;
+                return self.conditional.unseen(taken, events);
             }
             Habit::Both => true,
             Habit::Taken | Habit::NotTaken => false,
         };
         if !known {
-            self.direction.always(address, !taken);
-            for (_, other) in &mut self.others {
-                other.always(address, !taken);
-            }
+            self.conditional.always(address, !taken);
             self.record(before.branch).habit = Habit::Both;
         }
-        for (hash, (path, other)) in self.others.iter_mut().enumerate() {
-            if !other.branch(address, path, taken) {
-                events.mispredicted(hash);
-            }
-        }
-        self.direction.branch(address, &self.path, taken)
-    }
-
-    /// Adds a taken branch to the path.
-    #[inline(always)]
-    fn pass(&mut self, branch: u64, target: u64) {
-        self.path.push(branch, target);
-        for (path, _) in &mut self.others {
-            path.push(branch, target);
-        }
+        self.conditional.branch(address, taken, events)
     }
 
     #[inline(always)]
@@ -362,7 +322,7 @@ impl<'s> Frontend<'s> {
     #[inline(always)]
     fn taken(&mut self, before: &Site, start: u64, predicted: bool, events: &EventTally) {
         events.add(Event::Taken, 1);
-        self.pass(before.branch_address(), start);
+        self.conditional.pass(before.branch_address(), start);
         let flushes = self.targets.flushes + 1;
         let found = self
             .targets
@@ -398,12 +358,12 @@ impl<'s> Frontend<'s> {
         let mut predicted =
             (found != Found::Nowhere && record.flushes == flushes).then_some(record.target);
         if record.several {
-            let on_path = self
-                .targets
-                .on_path(before.branch_address(), &self.path, start);
+            let on_path =
+                self.targets
+                    .on_path(before.branch_address(), self.conditional.path(), start);
             predicted = on_path.or(predicted);
         }
-        self.pass(before.branch_address(), start);
+        self.conditional.pass(before.branch_address(), start);
         let several = record.several || record.flushes != 0 && record.target != start;
         *self.record(before.branch) = Record {
             target: start,

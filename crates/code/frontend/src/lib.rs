@@ -33,6 +33,7 @@
 //! its sizes, not its hashes.
 
 pub mod branch;
+mod conditional;
 mod cost;
 mod direction;
 mod events;
