@@ -105,10 +105,11 @@ impl Simulated {
 /// the machine.
 pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let figures = machine.figures.iter();
-    // Small cores came later: a machine without them is found as it was stored.
+    // These came later: a machine without them is found as it was stored.
     let is_later = |key: FigureKey, value: f64| match key {
-        FigureKey::TopologySmallClusters => value == 0.0,
+        FigureKey::TopologySmallClusters | FigureKey::SchedulerLatencyUs => value == 0.0,
         FigureKey::CoreSmallSpeed => value == 1.0,
+        FigureKey::SchedulerYieldUs => value == 0.4,
         _ => false,
     };
     let figures: Vec<_> = figures
@@ -237,7 +238,9 @@ impl Instrument for Simulated {
 
     fn run_together(&mut self, _: &Cell, turn: &Turn) -> Result<[Sample; 2], Stopped> {
         let both = pool(&self.pool)?.simulated(task(turn), &self.interrupt, Stopped::Fatal)?;
-        Ok(both.map(|outcome| sample(&outcome, self.spec.cells.latency)))
+        let of =
+            |outcome: Outcome| sample(&self.spec.by_its_rule(outcome), self.spec.cells.latency);
+        Ok(both.map(of))
     }
 
     fn finish(&mut self, report: &mut Document) -> Result<Option<String>, Error> {

@@ -74,7 +74,7 @@ impl Ranked {
         let pool = pool(&self.pool)?;
         // Where a lock fails, the others go on.
         let outcome = pool.simulated(task, &self.interrupt, Stopped::Cell)?;
-        Ok(sample(&outcome, true))
+        Ok(sample(&self.spec.by_its_rule(outcome), true))
     }
 }
 

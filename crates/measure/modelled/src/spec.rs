@@ -5,8 +5,8 @@ use locklab_host::error::Error;
 use locklab_lab::experiment::Key;
 use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
-    FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Placement, Scenario, Stop, UNIT_CYCLES,
-    Workload, can_be_simulated,
+    FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Outcome, Placement, Scenario, Stop,
+    UNIT_CYCLES, Workload, can_be_simulated,
 };
 use locklab_workload::{Cells, Place, Unit, Work, mix};
 use serde::ser::Error as _;
@@ -38,6 +38,10 @@ pub struct Spec {
     /// Acquisitions of one run, all threads; `None` for as many as the
     /// precision requires.
     pub acquisitions: Option<u64>,
+    /// Operations of each thread, which ends after them; `None` where all work until the run
+    /// ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     /// The CPUs that threads get; `None` for compact, and numbered on a virtual
     /// machine.
     #[serde(default)]
@@ -92,6 +96,7 @@ impl Spec {
             experiment: experiment.into(),
             cells,
             acquisitions: None,
+            operations: None,
             placement: None,
             physical: None,
         }
@@ -153,6 +158,18 @@ impl Spec {
         if self.acquisitions == Some(0) {
             return Err(Error::Usage(
                 "a run of no acquisitions shows nothing; give --acquisitions 1000".into(),
+            ));
+        }
+        if self.operations == Some(0) {
+            return Err(Error::Usage(
+                "threads that do no operations show nothing; give --operations 1000".into(),
+            ));
+        }
+        if self.operations.is_some() && self.acquisitions.is_some() {
+            return Err(Error::Usage(
+                "--operations says when each thread ends, and --acquisitions when all do; leave \
+                 out one of the two"
+                    .into(),
             ));
         }
         Ok(())
@@ -240,6 +257,9 @@ impl Spec {
     /// Returns the condition that ends a run with this many threads.
     #[must_use]
     pub fn stop(&self, machine: &Machine, threads: usize) -> Stop {
+        if let Some(operations) = self.operations {
+            return Stop::Each(operations);
+        }
         match self.acquisitions {
             _ if self.is_oversubscribed(machine, threads) => Stop::slices(machine),
             Some(acquisitions) => Stop::Acquisitions(acquisitions),
@@ -262,13 +282,31 @@ impl Spec {
                      acquisitions a thread or {LONGEST}",
                     100.0 * half_width
                 ),
-                Stop::Acquisitions(count) | Stop::Each(count) => format!("{count} acquisitions"),
+                Stop::Acquisitions(count) => format!("{count} acquisitions"),
+                Stop::Each(count) => {
+                    return format!(
+                        "{count} operations of each thread, which then ends; rates are all \
+                         operations by the time until the last has ended"
+                    );
+                }
             };
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
         format!("{}, after a warm-up", parts.join("; "))
+    }
+
+    /// Returns the outcome with the rate that is asked for: of fixed work it is that until the
+    /// last thread has ended.
+    pub(crate) fn by_its_rule(&self, outcome: Outcome) -> Outcome {
+        match self.operations {
+            Some(_) => Outcome {
+                ops_per_s: outcome.ops_per_s_until_the_last(),
+                ..outcome
+            },
+            None => outcome,
+        }
     }
 
     /// Returns the scenario of one run of one lock in one cell.

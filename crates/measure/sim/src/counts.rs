@@ -105,6 +105,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Returns whether all is counted, so that threads have not run before.
+    pub(crate) fn from_the_start(&self) -> bool {
+        self.warmup == 0
+    }
+
     /// Batches are at least this long.
     pub(crate) fn batch(&self) -> u64 {
         match self.precision {

@@ -96,6 +96,8 @@ pub(crate) struct Hypervisor {
     pub(crate) eligible: u64,
     /// The time before a CPU that would halt looks whether it must.
     pub(crate) call: u64,
+    /// The time of a call that gives the CPU to another, where there is no other.
+    pub(crate) yields: u64,
     pub(crate) halt: u64,
     pub(crate) kick: u64,
     /// A kick for which nobody waits.
@@ -130,6 +132,7 @@ impl Hypervisor {
             },
             eligible: us(FigureKey::VmPleWaitUs),
             call: 0,
+            yields: 0,
             halt: us(FigureKey::VmHaltUs),
             kick: us(FigureKey::VmKickUs),
             fruitless: us(FigureKey::VmKickUs),
@@ -147,15 +150,17 @@ impl Hypervisor {
         let time = |us: f64| (us * 1e3 * machine.get(FigureKey::CoreClockGhz)) as u64;
         let warm = time(MIGRATION_US);
         let small = (1024.0 / machine.get(FigureKey::CoreSmallSpeed)) as u64;
-        let times = [slice, warm, small];
+        let (latency, tick) = (us(FigureKey::SchedulerLatencyUs), time(TICK_US));
+        let times = [slice, warm, small, latency, tick];
         let queues = || RunQueues::new(threads, hardware, &Topology::new(machine), times);
         Self {
             fair: (threads > hardware.len()).then(queues),
-            tick: time(TICK_US),
+            tick,
             slice,
             switch: us(FigureKey::SchedulerSwitchUs),
             ple: 0,
             call: us(FigureKey::SchedulerCallUs),
+            yields: us(FigureKey::SchedulerYieldUs),
             halt: us(FigureKey::SchedulerSleepUs),
             kick: us(FigureKey::SchedulerWakeCallUs),
             fruitless: us(FigureKey::SchedulerCallUs),

@@ -43,6 +43,7 @@ mod foreign;
 mod hypervisor;
 mod ideal;
 mod kind;
+mod latency_rule;
 mod libraries;
 mod line;
 mod machine;

@@ -17,17 +17,20 @@ pub(crate) fn stolen(engine: &Engine) -> u64 {
 
 /// Returns the cycles that all CPUs have been without a hardware thread by `now`.
 fn off(engine: &Engine, now: u64) -> u64 {
-    let of = |cpu: &Cpu| {
+    let of = |(cpu, left): (&Cpu, &Cell<u64>)| {
         // A wait that has not ended is in neither sum.
         let present = match cpu.phase.get() {
             Phase::Halted => now.saturating_sub(cpu.since.get()),
+            // Who has done all its work uses no CPU; who stopped the run did until its end.
+            Phase::Done if left.get() > 0 => now.saturating_sub(left.get()),
             Phase::Done => 0,
             _ if cpu.on.get() => 0,
             _ => now.saturating_sub(cpu.ready_since.get()),
         };
         cpu.stolen.get() + cpu.halted.get() + present
     };
-    engine.cpus.iter().map(of).sum()
+    let all = engine.cpus.iter().zip(&engine.counts.left);
+    all.map(of).sum()
 }
 
 /// Notes that the running CPU begins to wait for a lock. The result is

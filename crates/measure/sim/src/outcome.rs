@@ -106,6 +106,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Returns all operations per second of the time until the last thread ended: the rate of
+    /// fixed work, by the clock of who waits for all of it.
+    #[must_use]
+    pub fn ops_per_s_until_the_last(&self) -> f64 {
+        self.ops_by_thread.iter().sum::<u64>() as f64 / self.seconds
+    }
+
     /// Returns the hash of all accesses of several simulations, in their order.
     #[must_use]
     pub fn hash_of_all(outcomes: &[Self]) -> u64 {

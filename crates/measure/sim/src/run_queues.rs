@@ -15,6 +15,7 @@
 //! It holds no event and no clock: `scheduler` says what time it is.
 
 use crate::distance::Distance;
+use crate::latency_rule::LatencyRule;
 use crate::topology::Topology;
 use std::cell::{Cell, RefCell};
 
@@ -25,6 +26,8 @@ struct Entity {
     ran: Cell<i64>,
     /// The time at which its slice ends, in the same count.
     deadline: Cell<i64>,
+    /// Says how long it had run when it was given its CPU.
+    began: Cell<i64>,
     /// The time by which it had run less than the mean of its queue when it left that.
     lag: Cell<i64>,
     /// The time at which it left its CPU the last time.
@@ -42,6 +45,10 @@ struct Queue {
     running: Cell<Option<usize>>,
     /// The time until which what runs has been charged.
     charged: Cell<u64>,
+    /// The least that a thread of it has run, which never falls.
+    floor: Cell<i64>,
+    /// The thread that yields, which is not the next.
+    skipped: Cell<Option<usize>>,
 }
 
 /// The queues of all hardware threads, in the order of the scheduler's.
@@ -49,6 +56,11 @@ pub(crate) struct RunQueues {
     queues: Box<[Queue]>,
     entities: Box<[Entity]>,
     slice: i64,
+    /// The rule of older systems, if this is one.
+    older: Option<LatencyRule>,
+    /// The time from one look whether a slice is over to the next, by the rule of older
+    /// systems.
+    tick: u64,
     /// The time for which the cache of a CPU is thought to be warm for a thread that
     /// ran there.
     warm: u64,
@@ -64,7 +76,7 @@ impl RunQueues {
         threads: usize,
         hardware: &[usize],
         topology: &Topology,
-        [slice, warm, small]: [u64; 3],
+        [slice, warm, small, latency, tick]: [u64; 5],
     ) -> Self {
         let core = |&id: &usize| id / topology.threads_per_core;
         let slowness = |id: &usize| match topology.is_small(core(id)) {
@@ -75,6 +87,8 @@ impl RunQueues {
             queues: hardware.iter().map(|_| Queue::default()).collect(),
             entities: (0..threads).map(|_| Entity::default()).collect(),
             slice: slice.max(1) as i64,
+            older: LatencyRule::new(latency),
+            tick: tick.max(1),
             warm,
             cores: hardware.iter().map(core).collect(),
             slowness: hardware.iter().map(slowness).collect(),
@@ -100,6 +114,14 @@ impl RunQueues {
             ran.set(ran.get() + now.saturating_sub(queue.charged.get()) as i64);
         }
         queue.charged.set(now.max(queue.charged.get()));
+        if self.older.is_some() {
+            let waiting = queue.waiting.borrow();
+            let all = waiting.iter().copied().chain(queue.running.get());
+            let least = all.map(|who| self.entities[who].ran.get()).min();
+            queue
+                .floor
+                .set(queue.floor.get().max(least.unwrap_or(i64::MIN)));
+        }
     }
 
     /// Returns the mean of what the threads of a queue have run; 0 of none.
@@ -121,6 +143,12 @@ impl RunQueues {
     /// Returns the eligible thread that waits with the earliest deadline.
     fn first(&self, place: usize, mean: i64) -> Option<usize> {
         let waiting = self.queues[place].waiting.borrow();
+        if self.older.is_some() {
+            let skipped = self.queues[place].skipped.take();
+            let others = waiting.iter().copied().filter(|who| Some(*who) != skipped);
+            let least = others.min_by_key(|&who| self.entities[who].ran.get());
+            return least.or(skipped.filter(|who| waiting.contains(who)));
+        }
         let eligible = waiting
             .iter()
             .copied()
@@ -133,6 +161,17 @@ impl RunQueues {
     pub(crate) fn add(&self, place: usize, who: usize, now: u64) {
         self.charge(place, now);
         let entity = &self.entities[who];
+        if let Some(older) = self.older {
+            // Its count is its last queue's.
+            let floor = self.queues[place].floor.get();
+            let last = entity
+                .sleeps_in
+                .take()
+                .map(|last| self.queues[last].floor.get());
+            let ran = entity.ran.get() - last.unwrap_or(floor) + floor;
+            entity.ran.set(older.placed(ran, floor));
+            return self.queues[place].waiting.borrow_mut().push(who);
+        }
         if let Some(last) = entity.sleeps_in.take() {
             let mean = self.mean(last);
             let mut asleep = self.queues[last].asleep.borrow_mut();
@@ -171,6 +210,9 @@ impl RunQueues {
 
     /// Takes a thread that waits out of its queue, and notes by how much it is behind.
     fn remove(&self, place: usize, who: usize) {
+        if self.older.is_some() {
+            self.entities[who].sleeps_in.set(Some(place));
+        }
         let lag = self.mean(place) - self.entities[who].ran.get();
         let most = 2 * self.slice;
         self.entities[who].lag.set(lag.clamp(-most, most));
@@ -222,6 +264,7 @@ impl RunQueues {
         let queue = &self.queues[place];
         queue.running.set(Some(who));
         queue.charged.set(now);
+        self.entities[who].began.set(self.entities[who].ran.get());
     }
 
     /// Returns how long the slice of the running thread still is; a new one if it is used
@@ -231,6 +274,9 @@ impl RunQueues {
         let Some(who) = self.queues[place].running.get() else {
             return self.slice as u64;
         };
+        if self.older.is_some() {
+            return self.tick - now % self.tick;
+        }
         let entity = &self.entities[who];
         if entity.deadline.get() <= entity.ran.get() {
             entity.deadline.set(entity.ran.get() + self.slice);
@@ -259,6 +305,10 @@ impl RunQueues {
             queue.waiting.borrow_mut().push(who);
             return;
         }
+        if self.older.is_some() {
+            entity.sleeps_in.set(Some(place));
+            return queue.running.set(None);
+        }
         let lag = self.mean(place) - entity.ran.get();
         queue.running.set(None);
         if lag < 0 {
@@ -282,6 +332,13 @@ impl RunQueues {
             return false;
         };
         let entity = &self.entities[running];
+        if let Some(older) = self.older {
+            let (ran, first) = (entity.ran.get(), self.entities[first].ran.get());
+            return match woken {
+                Some(woken) => older.preempts(ran, self.entities[woken].ran.get()),
+                None => ran - entity.began.get() >= older.slice(self.length(place)) && first < ran,
+            };
+        }
         match woken {
             Some(woken) => first == woken && !self.eligible(running, mean),
             None if entity.ran.get() < entity.deadline.get() => false,
@@ -304,6 +361,14 @@ impl RunQueues {
         if !self.waits(place) {
             return false;
         }
+        if let Some(older) = self.older {
+            let first = self
+                .first(place, 0)
+                .map(|first| self.entities[first].ran.get());
+            let yields = first.is_some_and(|first| older.yields_to(entity.ran.get(), first));
+            self.queues[place].skipped.set(yields.then_some(running));
+            return yields;
+        }
         if self.eligible(running, self.mean(place)) {
             entity.ran.set(entity.deadline.get());
         }
@@ -321,7 +386,8 @@ impl RunQueues {
         idle: impl Fn(usize) -> bool,
     ) -> usize {
         // Who has not left its queue is not moved.
-        if idle(last) || self.entities[who].sleeps_in.get() == Some(last) {
+        let is_there = self.older.is_none() && self.entities[who].sleeps_in.get() == Some(last);
+        if idle(last) || is_there {
             return last;
         }
         let busy = |place: usize| self.length(place);

@@ -83,7 +83,9 @@ fn start_system(engine: &Engine) {
         let window = engine.hypervisor.switch as usize + 1000;
         let now = engine.rng.below(window) as u64;
         if let Some(who) = queues.next(place, &engine.topology, 0) {
-            queues.begin_with(who, engine.rng.below(slice) as u64);
+            if !engine.counts.limits.from_the_start() {
+                queues.begin_with(who, engine.rng.below(slice) as u64);
+            }
             schedule_in(engine, who, place, now);
         }
     }
@@ -284,7 +286,7 @@ pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
 pub(crate) fn yield_to_others(engine: &Engine) {
     engine.sync();
     drain_all(engine);
-    let now = engine.time.get() + engine.hypervisor.call;
+    let now = engine.time.get() + engine.hypervisor.yields;
     engine.time.set(now);
     let another = match &engine.hypervisor.fair {
         Some(queues) => queues.yields(engine.current().hardware.get(), now),

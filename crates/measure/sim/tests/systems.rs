@@ -145,3 +145,24 @@ fn every_machine_has_a_scheduler() {
         assert!(run(&scenario).unwrap().acquisitions > 100, "{name}");
     }
 }
+
+/// Threads of fixed work end, and use no CPU after that.
+#[test]
+fn threads_of_fixed_work_end_one_after_the_other() {
+    let mut scenario = shared("pthread", 6, 50.0, 5_000.0);
+    scenario.stop = Stop::Each(300);
+    let outcome = run(&scenario).unwrap();
+    assert_eq!(outcome.ops_by_thread, [300; 6]);
+    let least = 6.0 * 300.0 * 5_050e-9 / 2.0;
+    assert!(
+        (least..1.6 * least).contains(&outcome.seconds),
+        "{}",
+        outcome.seconds
+    );
+    assert!(outcome.ops_per_s_until_the_last() < outcome.ops_per_s);
+    assert!(
+        (5_000.0..7_500.0).contains(&outcome.cpu_ns),
+        "{}",
+        outcome.cpu_ns
+    );
+}

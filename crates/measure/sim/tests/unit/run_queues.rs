@@ -6,7 +6,7 @@ use crate::machine::Machine;
 /// Returns two queues on two cores that share a cache, slices of 100.
 fn queues(threads: usize) -> (RunQueues, Topology) {
     let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
-    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50, 1024]);
+    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50, 1024, 0, 10]);
     (queues, topology)
 }
 
@@ -142,7 +142,7 @@ fn who_yields_gives_up_its_slice() {
 fn an_idle_big_core_is_taken_before_a_small_one_nearby() {
     let topology = Topology::new(&Machine::builtin("apple-m2-air").unwrap());
     let hardware: Vec<usize> = (0..8).collect();
-    let queues = RunQueues::new(12, &hardware, &topology, [100, 50, 2048]);
+    let queues = RunQueues::new(12, &hardware, &topology, [100, 50, 2048, 0, 10]);
     // It ran on the first small core; another small one and the last big one are idle.
     let place = queues.place_of(0, (4, None), &topology, |place| [3, 5].contains(&place));
     assert_eq!(place, 3);
@@ -156,4 +156,84 @@ fn an_idle_big_core_is_taken_before_a_small_one_nearby() {
         queues.add(place, who, 0);
     }
     assert_eq!(threads, [2, 2, 2, 2, 1, 1, 1, 1]);
+}
+
+/// The rule before Linux 6.6, with a period of 240 and ticks of 10.
+fn older(threads: usize) -> (RunQueues, Topology) {
+    let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
+    let queues = RunQueues::new(threads, &[0, 1], &topology, [100, 50, 1024, 240, 10]);
+    (queues, topology)
+}
+
+#[test]
+fn by_the_older_rule_a_slice_is_a_part_of_the_period() {
+    for (threads, slice) in [(2, 120), (4, 60), (12, 30)] {
+        let (queues, topology) = older(threads);
+        for who in 0..threads {
+            queues.add(0, who, 0);
+        }
+        runs_next(&queues, &topology, 0, 0);
+        assert_eq!(queues.slice_left(0, 3), 7, "it is looked at by the tick");
+        assert!(!queues.must_leave(0, slice - 10, None), "{threads}");
+        assert!(queues.must_leave(0, slice, None), "{threads}");
+        queues.leaves(0, slice, true);
+        assert_eq!(runs_next(&queues, &topology, 0, slice), 1);
+    }
+}
+
+#[test]
+fn by_the_older_rule_who_wakes_preempts_who_has_run_a_sixth_of_the_period_more() {
+    let (queues, topology) = older(2);
+    for who in 0..2 {
+        queues.add(0, who, 0);
+    }
+    runs_next(&queues, &topology, 0, 0);
+    queues.leaves(0, 10, false);
+    assert_eq!(runs_next(&queues, &topology, 0, 10), 1);
+    queues.add(0, 0, 40);
+    assert!(!queues.must_leave(0, 60, Some(0)), "50 and 10");
+    assert!(
+        queues.must_leave(0, 61, Some(0)),
+        "51 and 10: more than 240 / 6"
+    );
+}
+
+#[test]
+fn by_the_older_rule_a_long_sleep_is_worth_half_a_period() {
+    let (queues, topology) = older(2);
+    queues.add(0, 1, 0);
+    runs_next(&queues, &topology, 0, 0);
+    queues.leaves(0, 0, false);
+    queues.add(0, 0, 0);
+    assert_eq!(runs_next(&queues, &topology, 0, 0), 0);
+    queues.add(0, 1, 1000);
+    queues.leaves(0, 1000, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 1000), 1);
+    assert!(!queues.must_leave(0, 1119, None));
+    queues.leaves(0, 1125, true);
+    assert_eq!(
+        runs_next(&queues, &topology, 0, 1125),
+        0,
+        "it has caught up"
+    );
+}
+
+#[test]
+fn by_the_older_rule_who_yields_is_not_the_next_though_it_has_run_least() {
+    let (queues, topology) = older(2);
+    for who in 0..2 {
+        queues.add(0, who, 0);
+    }
+    runs_next(&queues, &topology, 0, 0);
+    queues.leaves(0, 30, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 30), 1);
+    assert!(queues.yields(0, 31));
+    queues.leaves(0, 31, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 31), 0);
+    queues.leaves(0, 90, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 90), 1);
+    assert!(
+        !queues.yields(0, 90),
+        "the other has run more by over a sixth"
+    );
 }
