@@ -73,8 +73,9 @@ experiments!(
     "spinlocks-i5-2500k",
 );
 
-/// The figures of a published machine's data sheet that a file may change.
-const FACTS: [FigureKey; 8] = [
+/// The figures of a published machine's data sheet that a file may change, and of the source
+/// of its kernel.
+const FACTS: [FigureKey; 9] = [
     FigureKey::TopologySockets,
     FigureKey::TopologyClusters,
     FigureKey::TopologyCores,
@@ -83,6 +84,7 @@ const FACTS: [FigureKey; 8] = [
     FigureKey::CorePauseCycles,
     FigureKey::VmVcpus,
     FigureKey::VmPleWindowCycles,
+    FigureKey::SchedulerLatencyUs,
 ];
 
 /// Counters without a lock, which a file may name in the place of a lock, and what a
@@ -162,6 +164,10 @@ pub struct Experiment {
     pub placement: Placement,
     /// Acquisitions per cell.
     pub acquisitions: u64,
+    /// Operations of each thread in a published program that repeats fixed work and prints the
+    /// mean of the times. Where threads share CPUs each does all of them: how many slices they
+    /// take decides who is preempted. Elsewhere as many are enough as make the acquisitions.
+    pub operations: Option<u64>,
     /// A whole published matrix.
     pub matrix: Option<MatrixOf>,
     /// Figures of single cells, where no whole matrix was published.
@@ -297,7 +303,7 @@ pub struct LoopOf {
 }
 
 /// One side of a cell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Run {
     pub(crate) lock: String,
     pub(crate) threads: usize,
@@ -307,6 +313,8 @@ pub(crate) struct Run {
     pub(crate) stall_ns: f64,
     /// Virtual machines that share the hardware.
     pub(crate) guests: usize,
+    /// Operations of each thread where threads share CPUs; none where time slices end the run.
+    pub(crate) operations: Option<u64>,
 }
 
 impl Run {
@@ -331,9 +339,10 @@ impl Run {
         }
         scenario.seed = seed;
         scenario.placement = placement;
-        scenario.stop = match scenario.is_oversubscribed() {
-            true => Stop::slices(&scenario.machine),
-            false => stop,
+        scenario.stop = match (scenario.is_oversubscribed(), self.operations) {
+            (true, Some(operations)) => Stop::Each(operations),
+            (true, None) => Stop::slices(&scenario.machine),
+            (false, _) => stop,
         };
         Ok(scenario)
     }
@@ -369,6 +378,14 @@ impl Experiment {
             }
             if experiment.acquisitions == 0 {
                 return Err(Error::Usage("`acquisitions` is 0; give at least 1".into()));
+            }
+            let fixed = experiment.rule != Rule::FixedTime;
+            if experiment.operations.is_some_and(|n| n == 0 || !fixed) {
+                return Err(Error::Usage(
+                    "`operations` says how many each thread did, by a rule of fixed work: give at \
+                     least 1, or leave it out"
+                        .into(),
+                ));
             }
             let matrix = experiment.matrix.iter();
             let pairs = matrix.map(|matrix| [&matrix.baseline, &matrix.experiment]);
@@ -407,7 +424,13 @@ impl Experiment {
     /// Returns its single figures, with the published values.
     pub(crate) fn cells(&self, reference: &Reference) -> Result<Vec<Cell>, Error> {
         let cells = self.figures.iter().map(|figure| figure.cells(reference));
-        Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())
+        let mut cells = cells.collect::<Result<Vec<_>, _>>()?.concat();
+        for cell in &mut cells {
+            for run in [&mut cell.baseline, &mut cell.experiment] {
+                run.operations = self.operations;
+            }
+        }
+        Ok(cells)
     }
 }
 
@@ -510,6 +533,7 @@ impl FigureOf {
                 _ => self.guests,
             }
             .unwrap_or(1),
+            operations: None,
         }
     }
 }

@@ -437,6 +437,7 @@ impl OwnReference {
             pause,
             stall_ns: 0.0,
             guests: 1,
+            operations: None,
         };
         let usual = || lockhammer::operations(lock).unwrap_or(OPERATIONS);
         let operations = self.operations.unwrap_or_else(usual) * threads as u64;

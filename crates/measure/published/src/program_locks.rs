@@ -13,7 +13,7 @@
 use crate::awn::{Awn, YieldingTicket};
 use crate::lockhammer;
 use crate::made::{Make, simulated};
-use crate::sleeping::{Boxed, CasOnly, Napping};
+use crate::sleeping::{Boxed, CasOnly, Glibc, Napping};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{
     Futex, FutexAdaptive, Info, ParkingLotMutex, RawLock, StdMutex, Tas, catalogue,
@@ -29,7 +29,7 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 
 /// The locks: their names, and how each is made.
-const LOCKS: [(&str, Make); 18] = [
+const LOCKS: [(&str, Make); 21] = [
     // T. Downs, concurrency-hierarchy-bench, fairlocks: "pure spin", "pause spin". Both
     // of their functions are in a file of their own, so that each is a call; those of
     // the ticket lock below are a template, which the compiler inlines.
@@ -60,6 +60,13 @@ const LOCKS: [(&str, Make); 18] = [
         simulated::<WithCounter<ParkingLotMutex<Sim>>>,
     ),
     ("program:futex", simulated::<WithCounter<Futex<Sim>>>),
+    // glibc's mutexes as they are laid out; the adaptive one is that before version 2.35.
+    ("program:glibc", simulated::<Glibc<false>>),
+    ("program:glibc-adaptive", simulated::<Glibc<true>>),
+    (
+        "program:glibc-counter",
+        simulated::<WithCounter<Glibc<false>>>,
+    ),
     // spin-rs before its pull request 33.
     ("program:rust-spin-cas", simulated::<WithCounter<CasOnly>>),
     // zio before its pull request 576; after it, it is as the one above.
@@ -86,11 +93,14 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Locks of programs whose waiters may sleep.
-const SLEEPING: [&str; 6] = [
+const SLEEPING: [&str; 9] = [
     "program:rust-std",
     "program:rust-std-boxed",
     "program:rust-parking-lot",
     "program:futex",
+    "program:glibc",
+    "program:glibc-adaptive",
+    "program:glibc-counter",
     "program:futex-spins",
     "program:folly-microspin",
 ];

@@ -279,10 +279,19 @@ pub fn simulate_experiment(
         None => experiment.cells(reference).map(|cells| (cells, None)),
     }
     .map_err(|error| error.reworded(|what| format!("{}: {what}", experiment.reference)))?;
-    let runs: Vec<&Run> = cells
+    // What several figures have in common, mostly a baseline, is simulated once.
+    let mut runs: Vec<&Run> = Vec::new();
+    let mut sides: Vec<usize> = Vec::with_capacity(2 * cells.len());
+    for run in cells
         .iter()
         .flat_map(|cell| [&cell.baseline, &cell.experiment])
-        .collect();
+    {
+        let known = runs.iter().position(|known| *known == run);
+        sides.push(known.unwrap_or(runs.len()));
+        if known.is_none() {
+            runs.push(run);
+        }
+    }
     // A published figure is a mean over runs, and each run places threads anew.
     // A matrix has so many cells that chance evens out over them.
     let mut oversubscribed = false;
@@ -302,28 +311,32 @@ pub fn simulate_experiment(
     }
     let total = scenarios.len();
     let outcomes = run_all(&scenarios, workers, |done| progress(done, total))?;
-    let measures = cells.iter().flat_map(|cell| [cell.measure; 2]);
-    let of_run = runs.iter().zip(measures).zip(outcomes.chunks(seeds));
-    let values: Vec<f64> = of_run
-        .map(|((run, measure), outcomes)| {
-            let values = outcomes.iter().map(|outcome| match measure {
-                Measure::Rate => rate(experiment.rule, run, outcome),
-                Measure::Fairness => fairness(outcome),
-            });
-            values.sum::<f64>() / seeds as f64
-        })
-        .collect();
+    let draws = |run: usize| run * seeds..(run + 1) * seeds;
+    let value = |measure: Measure, run: usize| {
+        let outcomes = outcomes[draws(run)].iter();
+        match measure {
+            Measure::Rate => {
+                let rates = outcomes.map(|outcome| rate(experiment.rule, runs[run], outcome));
+                match experiment.operations {
+                    Some(_) => rate_of_mean_time(rates),
+                    None => rates.sum::<f64>() / seeds as f64,
+                }
+            }
+            Measure::Fairness => outcomes.map(fairness).sum::<f64>() / seeds as f64,
+        }
+    };
     let figures: Vec<Reproduced> = cells
         .iter()
-        .zip(values.chunks(2).zip(scenarios.chunks(2 * seeds)))
-        .map(|(cell, (values, scenarios))| Reproduced {
+        .zip(sides.chunks(2))
+        .map(|(cell, sides)| Reproduced {
             name: cell.name.clone(),
             published: cell.published,
             direction: cell.direction,
-            ours: values[1] / values[0],
+            ours: value(cell.measure, sides[1]) / value(cell.measure, sides[0]),
             // The most demanding kind over both sides and all draws.
-            question: scenarios
+            question: sides
                 .iter()
+                .flat_map(|side| &scenarios[draws(*side)])
                 .map(Question::of)
                 .max()
                 .unwrap_or(Question::Uncontended),
@@ -359,6 +372,12 @@ pub fn simulate_experiment(
 fn scenario(experiment: &Experiment, run: &Run, seed: u64) -> Result<Scenario, Error> {
     let stop = experiment.rule.stop(experiment.acquisitions, run.threads);
     run.scenario(experiment.machine()?, experiment.placement, stop, seed)
+}
+
+/// Returns the rate of the mean time of several runs: what a program prints that repeats its
+/// work.
+fn rate_of_mean_time(rates: impl ExactSizeIterator<Item = f64>) -> f64 {
+    rates.len() as f64 / rates.map(|rate| 1.0 / rate).sum::<f64>()
 }
 
 /// Returns the operations a second of all guests, with the stalls that are not simulated.
@@ -409,6 +428,7 @@ fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shap
                     pause: true,
                     stall_ns: 0.0,
                     guests: 1,
+                    operations: None,
                 };
                 cells.push(Cell {
                     name: format!(

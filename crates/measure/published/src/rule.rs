@@ -71,7 +71,7 @@ impl Rule {
         match self {
             // With `Stop::Each` the outcome's own rate is that by the mean.
             Self::FixedTime | Self::FixedWorkByMean => outcome.ops_per_s,
-            Self::FixedWork => outcome.ops_by_thread.iter().sum::<u64>() as f64 / outcome.seconds,
+            Self::FixedWork => outcome.ops_per_s_until_the_last(),
         }
     }
 }

@@ -199,3 +199,8 @@ fn a_small_experiment_of_ones_own_is_simulated() {
         "f.toml: it has no figure `ns.b`"
     );
 }
+
+#[test]
+fn runs_of_fixed_work_have_the_rate_of_their_mean_time() {
+    assert_eq!(rate_of_mean_time([1.0, 3.0].into_iter()), 1.5);
+}
