@@ -179,6 +179,11 @@ pub(crate) struct ModelledSettings {
     /// as its precision requires]
     #[arg(long, value_name = "N")]
     pub acquisitions: Option<u64>,
+    /// Let each simulated thread do so many operations and end, as programs of fixed work do;
+    /// rates are until the last has ended [default: all work until the run ends]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
 }
 
 /// Returns the placements, by name.

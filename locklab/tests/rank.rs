@@ -185,6 +185,18 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "a virtual machine of 80 CPUs, whose own scheduler",
         ),
         (
+            "mcs ticket --operations 0 --on flat-16",
+            "threads that do no operations show nothing; give --operations 1000",
+        ),
+        (
+            "mcs ticket --operations 9 --acquisitions 9 --on flat-16",
+            "leave out one of the two",
+        ),
+        (
+            "mcs ticket --operations 9",
+            "--operations is for simulated machines; say which, with --on MACHINE",
+        ),
+        (
             "std pthread --preset burst --distribution fixed",
             "--preset burst says what --distribution is; leave out one of the two",
         ),

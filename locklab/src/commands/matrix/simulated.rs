@@ -61,6 +61,7 @@ fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, 
     };
     Ok(Spec {
         acquisitions: modelled.acquisitions,
+        operations: modelled.operations,
         placement: modelled.placement,
         physical: modelled.physical,
         ..Spec::new(

@@ -65,6 +65,7 @@ fn spec(args: &RankSettings, cells: Cells, question: &Question) -> Spec {
     let lock = |i: usize| question.subjects[i].lock.as_str();
     Spec {
         acquisitions: args.modelled.acquisitions,
+        operations: args.modelled.operations,
         placement: args.modelled.placement,
         physical: args.modelled.physical,
         ..Spec::new(lock(0), lock(1), cells)
