@@ -106,7 +106,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Returns whether all is counted, so that threads have not run before.
-    pub(crate) fn from_the_start(&self) -> bool {
+    pub(crate) fn counts_all(&self) -> bool {
         self.warmup == 0
     }
 

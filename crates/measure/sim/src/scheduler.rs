@@ -83,7 +83,7 @@ fn start_system(engine: &Engine) {
         let window = engine.hypervisor.switch as usize + 1000;
         let now = engine.rng.below(window) as u64;
         if let Some(who) = queues.next(place, &engine.topology, 0) {
-            if !engine.counts.limits.from_the_start() {
+            if !engine.counts.limits.counts_all() {
                 queues.begin_with(who, engine.rng.below(slice) as u64);
             }
             schedule_in(engine, who, place, now);
