@@ -26,6 +26,19 @@ fn the_table() {
     golden("verify.txt", &text);
 }
 
+/// A page has no room for the names of locks beside the longest names of promises.
+#[test]
+fn a_long_name_of_a_promise_gets_each_lock_a_table() {
+    let out = locklab()
+        .args(["verify", "malthusian", "ticket", "--quiet"])
+        .args(["--executions", "20", "--schedules", "2"])
+        .assert();
+    let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
+    assert!(text.contains("\nmalthusian\npromise  "), "{text}");
+    assert!(text.contains("\n\nticket\npromise  "), "{text}");
+    assert!(!text.contains("- lock"), "{text}");
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_refused_first() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Results as plain text of 72 columns, to be read or mailed.
 
 use locklab_document::number;
-use locklab_document::page::wrapped;
+use locklab_document::page::{COLUMNS, wrapped};
 use locklab_document::{Column, Table, render};
 use locklab_verify::{
     Checker, Count, LEGEND, LockResult, PropertyResult, Reads, SHOWN, Verdict, interleaving,
@@ -60,41 +60,23 @@ fn lead(locks: &[LockResult]) -> String {
     sentences.join(" ")
 }
 
-/// Returns the table of what was found.
-///
-/// First what it says of each lock, in sentences. Then one line a property:
-/// threads, the bound on preemptions ("any": none), executions explored, and
-/// what came of them. With mutants, one line a
-/// lock, and the survivors by source line.
-pub(super) fn table(locks: &[LockResult]) -> String {
-    let mut rows = Vec::new();
-    for lock in locks {
-        for property in &lock.properties {
-            let bound = match (property.checker, property.preemptions) {
-                (Checker::Shuttle | Checker::Programs, _) => "-".to_owned(),
-                (Checker::Loom, None) => "any".to_owned(),
-                (Checker::Loom, Some(most)) => most.to_string(),
-            };
-            let outcome = match property.outcome {
-                Verdict::Holds => "holds",
-                Verdict::Cut => "cut",
-                Verdict::Passes => "passes",
-                Verdict::Fails => "FAILS",
-            };
-            rows.push(vec![
-                lock.name.clone(),
-                property.name.to_string(),
-                property.threads.to_string(),
-                bound,
-                property.executions.to_string(),
-                String::new(),
-                outcome.to_owned(),
-            ]);
-        }
-    }
-    let columns = vec![
-        Column::words("lock", 20),
-        Column::words("promise", 24),
+/// Least widths of the columns of locks and of promises, and what the others take.
+const WIDTHS: [usize; 3] = [20, 24, 28];
+
+/// Returns one line a promise: in one table, or in a table for each lock, below its name, if
+/// a page has no room for the names of both.
+fn promises(locks: &[LockResult]) -> String {
+    let widest = |least: usize, names: &mut dyn Iterator<Item = &str>| {
+        names
+            .map(|name| name.chars().count())
+            .fold(least, usize::max)
+    };
+    let of_locks = widest(WIDTHS[0], &mut locks.iter().map(|lock| lock.name.as_str()));
+    let all = || locks.iter().flat_map(|lock| &lock.properties);
+    let of_promises = widest(WIDTHS[1], &mut all().map(|property| property.name));
+    let mut columns = vec![
+        Column::words("lock", of_locks),
+        Column::words("promise", of_promises),
         Column::new("thr", 3),
         Column::new("pre", 4),
         Column::new("runs", 8),
@@ -102,8 +84,54 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         Column::new("", 0),
         Column::words("outcome", 0),
     ];
-    let mut text = wrapped("", &lead(locks)) + "\n";
-    text += &render::table(&Table::new(columns, rows));
+    if of_locks + of_promises + WIDTHS[2] <= COLUMNS {
+        let rows = locks.iter().flat_map(|lock| {
+            let named = |row| [vec![lock.name.clone()], row].concat();
+            rows(lock).map(named)
+        });
+        return render::table(&Table::new(columns, rows.collect()));
+    }
+    columns.remove(0);
+    let table = |lock: &LockResult| {
+        let table = Table::new(columns.clone(), rows(lock).collect());
+        format!("{}\n{}\n", lock.name, render::table(&table))
+    };
+    locks.iter().map(table).collect()
+}
+
+/// Returns the promises of a lock, as rows without its name.
+fn rows(lock: &LockResult) -> impl Iterator<Item = Vec<String>> {
+    lock.properties.iter().map(|property| {
+        let bound = match (property.checker, property.preemptions) {
+            (Checker::Shuttle | Checker::Programs, _) => "-".to_owned(),
+            (Checker::Loom, None) => "any".to_owned(),
+            (Checker::Loom, Some(most)) => most.to_string(),
+        };
+        let outcome = match property.outcome {
+            Verdict::Holds => "holds",
+            Verdict::Cut => "cut",
+            Verdict::Passes => "passes",
+            Verdict::Fails => "FAILS",
+        };
+        vec![
+            property.name.to_string(),
+            property.threads.to_string(),
+            bound,
+            property.executions.to_string(),
+            String::new(),
+            outcome.to_owned(),
+        ]
+    })
+}
+
+/// Returns the table of what was found.
+///
+/// First what it says of each lock, in sentences. Then one line a property:
+/// threads, the bound on preemptions ("any": none), executions explored, and
+/// what came of them. With mutants, one line a
+/// lock, and the survivors by source line.
+pub(super) fn table(locks: &[LockResult]) -> String {
+    let mut text = wrapped("", &lead(locks)) + "\n" + &promises(locks);
     let mut line = |part: std::fmt::Arguments<'_>| {
         text.write_fmt(part).expect("a String grows");
         text.push('\n');
