@@ -3,7 +3,7 @@
 
 use crate::arguments::report_files::ReportFiles;
 use crate::arguments::{Common, workers};
-use crate::commands::record::of_go;
+use crate::commands::record::of_runtime;
 use crate::comparison::show;
 use crate::output::print;
 use clap::Args;
@@ -14,7 +14,7 @@ use locklab_host::interrupt;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
 use locklab_lab::workload::Threads;
-use locklab_preload_run::{GoProfile, Symbols};
+use locklab_preload_run::Symbols;
 use locklab_sim::Machine;
 use locklab_system_record::{SystemRecorded, is_system_recording};
 use locklab_trace::MAGIC;
@@ -41,7 +41,8 @@ pub struct AdviseArgs {
     /// as the only writer, is added to these [default: as recorded]
     #[arg(long, value_name = "LIST")]
     pub threads: Option<Threads>,
-    /// Locks to try, whose waiters spin and then sleep; NAME:spin only spins
+    /// Locks to try, whose waiters spin and then sleep; NAME:spin only spins, and
+    /// running threads pass NAME:barging
     /// [default: one of each family]
     #[arg(long, value_name = "LOCK", value_delimiter = ',')]
     pub locks: Vec<String>,
@@ -84,9 +85,9 @@ pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
         return Ok(code);
     }
     if !is_recording(file)
-        && let Some(profile) = GoProfile::read(file)
+        && let Some(code) = of_runtime(file, common)?
     {
-        return of_go(&profile, common);
+        return Ok(code);
     }
     let asking = asked(args, file, other)?.read()?;
     if common.dry_run

@@ -9,8 +9,11 @@ use crate::output::print;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_native::round_trip;
-use locklab_preload_run::{Client, FromPerf, GoProfile, KernelTable, Recorded, Recording};
+use locklab_preload_run::{
+    Client, FromPerf, GoProfile, JavaProfile, KernelTable, Recorded, Recording,
+};
 use locklab_system_record::{SystemRecorded, is_system_recording};
+use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -78,12 +81,21 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
     }
 }
 
-/// Prints the report of a profile of Go.
-pub(crate) fn of_go(profile: &GoProfile, common: &Common) -> Result<ExitCode, Error> {
-    print(&match common.json {
-        true => format!("{:#}\n", profile.json()),
-        false => profile.text(),
-    })
+/// Prints the report of a profile that the runtime of a language made, if the file is one.
+pub(crate) fn of_runtime(file: &Path, common: &Common) -> Result<Option<ExitCode>, Error> {
+    let reported = |text: String, json: Value| {
+        print(&match common.json {
+            true => format!("{json:#}\n"),
+            false => text,
+        })
+    };
+    if let Some(profile) = GoProfile::read(file) {
+        return reported(profile.text(), profile.json()).map(Some);
+    }
+    match JavaProfile::read(file)? {
+        Some(profile) => reported(profile.text(), profile.json()).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Runs `locklab trace`.
@@ -103,8 +115,8 @@ pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
             false => table.text(),
         });
     }
-    if let Some(profile) = GoProfile::read(&args.file) {
-        return of_go(&profile, common);
+    if let Some(code) = of_runtime(&args.file, common)? {
+        return Ok(code);
     }
     let recorded = Recorded::read(&args.file)?;
     match common.json {

@@ -2,10 +2,13 @@
 //! a whole window, so that queues stay true, in which as many threads as ever take locks,
 //! and reads it.
 
+use crate::cpus::in_order_ahead;
 use crate::fault::Fault;
+use crate::parts::{PARTS, Parts};
 use crate::program::Program;
-use crate::reading::{Reading, median};
+use crate::reading::Reading;
 use locklab_trace::{Event, Missing, Source, Trace};
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -16,6 +19,15 @@ impl Program {
     /// # Errors
     /// A [`Fault`] if there is nothing to run again.
     pub fn of(trace: &Trace, limits: &Limits) -> Result<Self, Fault> {
+        Self::of_parts(trace, || Parts::of(trace), limits)
+    }
+
+    /// Returns that program; `parts` returns what the parts of the recording have.
+    pub(crate) fn of_parts<P: Borrow<Parts>>(
+        trace: &Trace,
+        parts: impl FnOnce() -> P,
+        limits: &Limits,
+    ) -> Result<Self, Fault> {
         if trace.threads.is_empty() {
             return Err(Fault::Empty);
         }
@@ -25,42 +37,48 @@ impl Program {
         if trace.info.source == Source::KernelWaits {
             return Err(Fault::WaitsOnly);
         }
-        let window = window(trace, limits)?;
-        program(trace, limits, window)
+        let parts = parts();
+        let window = window(trace, parts.borrow(), limits)?;
+        program(trace, parts.borrow(), limits, window)
     }
 }
 
 /// Reads the window.
-fn program(trace: &Trace, limits: &Limits, window: Window) -> Result<Program, Fault> {
-    let timed = Timed::of(trace);
-    let recorder = timed.recorder;
+fn program(
+    trace: &Trace,
+    parts: &Parts,
+    limits: &Limits,
+    window: Window,
+) -> Result<Program, Fault> {
+    let recorder = parts.recorder;
     let part = if limits.with_recorder {
         0
     } else {
         recorder / 2
     };
     // 0 is of what was not timed, so that a known one is more.
-    let free = timed.free.map(|ticks| match ticks {
+    let free = parts.free.map(|ticks| match ticks {
         0 => 0,
         ticks => ticks.saturating_sub(part).max(1),
     });
     let mut reading = Reading::new(trace, window.from, part, free);
     reading.delays = limits.delays;
     let mut to = window.to;
-    let mut records = trace.in_order();
-    let mut beyond = None;
-    for (thread, tick, event) in records.by_ref() {
-        if tick > to {
-            beyond = Some((thread, tick, event));
-            break;
+    in_order_ahead(trace, |records| {
+        let mut beyond = None;
+        for (thread, tick, event) in &mut *records {
+            if tick > to {
+                beyond = Some((thread, tick, event));
+                break;
+            }
+            reading.add(thread, trace.threads[thread].image, tick, &event);
+            if reading.acquisitions >= window.acquisitions {
+                to = tick;
+                break;
+            }
         }
-        reading.add(thread, trace.threads[thread].image, tick, &event);
-        if reading.acquisitions >= window.acquisitions {
-            to = tick;
-            break;
-        }
-    }
-    look_past_the_end(&mut reading, trace, beyond.into_iter().chain(records));
+        look_past_the_end(&mut reading, trace, beyond.into_iter().chain(records));
+    });
     for thread in 0..reading.running.len() {
         reading.end(thread, to);
     }
@@ -98,48 +116,6 @@ fn look_past_the_end<'a>(
             .cpu
             .unfinished(end, trace.threads[thread].ran, tick_ns);
         running.tail = (without > 0).then_some((end, without));
-    }
-}
-
-/// Describes what the operations say that the recorder timed, in ticks.
-struct Timed {
-    /// Holds what the recorder takes of an operation.
-    recorder: u64,
-    /// Holds what an acquisition takes that does not wait, and what such a release.
-    free: [u64; 2],
-}
-
-impl Timed {
-    fn of(trace: &Trace) -> Self {
-        let (mut costs, mut free) = (Vec::new(), [Vec::new(), Vec::new()]);
-        for thread in &trace.threads {
-            // When an operation began, and how long the last one took.
-            let (mut since, mut last) = (0, None);
-            for (tick, event) in trace.events(thread) {
-                let took = tick - since;
-                match event {
-                    Event::Request { .. } | Event::Release { .. } => since = tick,
-                    Event::Acquired => last = Some((0, took)),
-                    Event::Released => last = Some((1, took)),
-                    Event::Cost { ticks } => {
-                        costs.push(ticks);
-                        if let Some((which, took)) = last.take() {
-                            free[which].push(took);
-                        }
-                    }
-                    _ => last = None,
-                }
-            }
-        }
-        Self {
-            // Some were interrupted.
-            recorder: median(&mut costs),
-            // Some of them waited.
-            free: free.map(|mut ticks| match ticks.len() / 4 {
-                0 => 0,
-                place => *ticks.select_nth_unstable(place).1,
-            }),
-        }
     }
 }
 
@@ -182,9 +158,6 @@ pub(crate) struct Window {
     pub(crate) acquisitions: usize,
 }
 
-/// Parts in which a recording is looked at.
-const PARTS: usize = 256;
-
 /// A recording of fewer acquisitions is run again as a whole.
 const SHORT: u64 = 1000;
 
@@ -196,38 +169,16 @@ const CROWDED_NS: f64 = 250e6;
 const CROWDED: usize = 10;
 
 /// Chooses the window.
-pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
+fn window(trace: &Trace, parts: &Parts, limits: &Limits) -> Result<Window, Fault> {
     let (began, ended) = (trace.info.began, trace.info.ended);
-    let length = ended.saturating_sub(began).max(1);
-    let part_of = |tick: u64| {
-        let at = u128::from(tick.saturating_sub(began)) * PARTS as u128 / u128::from(length);
-        (at as usize).min(PARTS - 1)
-    };
-    let start_of = |part: usize| {
-        let at = u128::from(length) * part as u128 / PARTS as u128;
-        began.saturating_add(at as u64)
-    };
-    let mut acquired = [0_u64; PARTS];
-    let mut active = [0_usize; PARTS];
-    let mut taking = 0;
-    for thread in &trace.threads {
-        // A thread that takes a lock only now and then is there all the time.
-        let mut there: Option<(usize, usize)> = None;
-        for (tick, event) in trace.events(thread) {
-            if let Event::Acquired = event {
-                let part = part_of(tick);
-                acquired[part] += 1;
-                there = Some((there.map_or(part, |(first, _)| first.min(part)), part));
-            }
-        }
-        if let Some((first, last)) = there {
-            taking += 1;
-            for count in &mut active[first..=last.max(first)] {
-                *count += 1;
-            }
-        }
-    }
-    match taking {
+    let start_of = |part: usize| Parts::start_of(&trace.info, part);
+    let Parts {
+        acquired,
+        active,
+        taking,
+        ..
+    } = parts;
+    match *taking {
         0 => return Err(Fault::NoLock),
         1 if !limits.one_thread => return Err(Fault::OneThread),
         _ => {}
@@ -259,7 +210,7 @@ pub(crate) fn window(trace: &Trace, limits: &Limits) -> Result<Window, Fault> {
         let wanted = sum as f64 * CROWDED_NS / run_ns.max(1.0);
         acquisitions = acquisitions.max((wanted as usize).min(CROWDED * acquisitions));
     }
-    let first = typical(&acquired, run.clone(), acquisitions as u64);
+    let first = typical(acquired, run.clone(), acquisitions as u64);
     Ok(Window {
         from: start_of(first),
         to: match run.end {

@@ -10,10 +10,14 @@
 //! never two hold it: queues, barriers and counted semaphores are none. It must never
 //! change a recording in which there is none.
 
-use locklab_trace::{Access, Attempt, Event, LockKind, Trace};
+use crate::cpus::on_all_cpus;
+use locklab_trace::{Attempt, Event, Trace};
+use std::sync::Arc;
 
+mod instead;
 mod pairs;
 
+use instead::Made;
 use pairs::{FEWEST, PER_OTHER, Pair, may_be_locks};
 
 /// A section of the mutex in a thread.
@@ -28,28 +32,16 @@ struct Section {
     signalled: bool,
 }
 
-/// Names what a section does to the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
-    Takes,
-    GivesBack,
-}
-
-/// Holds what each section of each thread does, if it does anything.
-type Deeds = Vec<Vec<Option<Deed>>>;
-
 /// Returns the recording with the locks that are made of mutexes and conditions as locks,
 /// if there are any. Records are read again and again, and never all in memory: there are
 /// millions of them.
-pub(crate) fn recognised(trace: &Trace) -> Option<Trace> {
-    let mut made: Option<Trace> = None;
-    for pair in may_be_locks(trace) {
-        let before = made.as_ref().unwrap_or(trace);
-        if let Some(deeds) = deeds(before, pair) {
-            made = Some(rewritten(before, pair, &deeds));
+pub(crate) fn recognised(mut trace: Trace) -> Trace {
+    for pair in may_be_locks(&trace) {
+        if is_lock(&trace, pair) {
+            trace = trace.seen(Arc::new(Made(pair)));
         }
     }
-    made
+    trace
 }
 
 /// Says where a record lies.
@@ -130,135 +122,97 @@ impl Sections {
     }
 }
 
-/// Returns what each section of each thread does to the lock; none if the pair is no
-/// lock.
-fn deeds(trace: &Trace, pair: Pair) -> Option<Deeds> {
-    let (mut others, mut holds, mut waits, mut threads) = (0, Vec::new(), 0, 0);
-    let mut all = Vec::new();
-    for thread in &trace.threads {
-        let mut deeds = Vec::new();
-        let (mut since, mut took) = (None, false);
-        let mut sections = Sections::of(pair);
-        for (tick, event) in trace.events(thread) {
-            if thread.image != pair.image {
-                break;
+/// Names what a section does to the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    /// It takes the lock.
+    Takes,
+    /// It gives the lock back, which it has had since then.
+    GivesBack(u64),
+    /// Whoever holds it looks at something else under the mutex.
+    Looks,
+    /// It is none that a lock has.
+    Other,
+}
+
+/// Says of each section of a thread in turn what it does.
+#[derive(Default)]
+struct Deeds {
+    since: Option<u64>,
+    later: bool,
+}
+
+impl Deeds {
+    fn next(&mut self, section: &Section) -> Deed {
+        // Who gives back first has taken it before the recording began.
+        if !std::mem::replace(&mut self.later, true) && section.signalled {
+            self.since = Some(0);
+        }
+        match (section.waited, section.signalled, self.since) {
+            (_, false, None) => {
+                self.since = Some(section.given_up);
+                Deed::Takes
             }
+            (false, true, Some(from)) => {
+                self.since = None;
+                Deed::GivesBack(from)
+            }
+            (false, false, Some(_)) => Deed::Looks,
+            _ => Deed::Other,
+        }
+    }
+}
+
+/// Describes what a thread does with a pair.
+#[derive(Default)]
+struct OfThread {
+    /// Says from when until when it has the lock.
+    holds: Vec<(u64, u64)>,
+    others: usize,
+    waits: usize,
+    took: bool,
+}
+
+/// Returns whether a pair is a lock.
+fn is_lock(trace: &Trace, pair: Pair) -> bool {
+    let of_threads = on_all_cpus(&trace.threads, |thread| {
+        let mut of = OfThread::default();
+        let (mut sections, mut deeds) = (Sections::of(pair), Deeds::default());
+        let events = trace.events(thread).filter(|_| thread.image == pair.image);
+        for (tick, event) in events {
             let Place::Ends(section) = sections.next(tick, &event) else {
                 continue;
             };
-            // Who gives back first has taken it before the recording began.
-            if deeds.is_empty() && section.signalled {
-                since = Some(0);
+            match deeds.next(&section) {
+                Deed::Takes => {
+                    of.waits += usize::from(section.waited);
+                    of.took = true;
+                }
+                Deed::GivesBack(from) => of.holds.push((from, section.asked)),
+                Deed::Looks => {}
+                Deed::Other => of.others += 1,
             }
-            deeds.push(match (section.waited, section.signalled, since) {
-                (waited, false, None) => {
-                    since = Some(section.given_up);
-                    waits += usize::from(waited);
-                    took = true;
-                    Some(Deed::Takes)
-                }
-                (false, true, Some(from)) => {
-                    holds.push((from, section.asked));
-                    since = None;
-                    Some(Deed::GivesBack)
-                }
-                // Whoever holds it looks at something else under the mutex.
-                (false, false, Some(_)) => None,
-                _ => {
-                    others += 1;
-                    None
-                }
-            });
         }
-        threads += usize::from(took);
-        all.push(deeds);
-    }
+        of
+    });
+    let sum = |of: fn(&OfThread) -> usize| of_threads.iter().map(of).sum::<usize>();
+    let (waits, threads) = (sum(|of| of.waits), sum(|of| usize::from(of.took)));
+    let mut others = sum(|of| of.others);
+    let mut holds: Vec<_> = of_threads.into_iter().flat_map(|of| of.holds).collect();
     holds.sort_unstable();
     let mut last = 0;
     for (from, to) in &holds {
         others += usize::from(*from < last);
         last = last.max(*to);
     }
-    let is_lock =
-        threads > 1 && waits > 0 && holds.len() >= FEWEST && others * PER_OTHER <= holds.len();
-    is_lock.then_some(all)
-}
-
-/// Takes the records of a thread.
-type Write<'a> = &'a mut dyn FnMut(u64, Event<'_>);
-
-/// Returns the recording with these sections as acquisitions and releases.
-fn rewritten(trace: &Trace, pair: Pair, deeds: &Deeds) -> Trace {
-    trace.with_records(|thread, write| {
-        let events = trace.events(&trace.threads[thread]);
-        let records = events.filter(|(_, event)| !matches!(event, Event::Begin { .. }));
-        let mut deeds = deeds[thread].iter().copied();
-        let mut sections = Sections::of(pair);
-        // The records of a section, until it is known what becomes of them.
-        let mut held = Vec::new();
-        let mut named = false;
-        for (tick, event) in records {
-            let place = sections.next(tick, &event);
-            if !matches!(place, Place::Within | Place::Ends(_)) {
-                held.drain(..).for_each(|(tick, event)| write(tick, event));
-            }
-            held.push((tick, event));
-            let done = match place {
-                Place::Ends(section) => deeds.next().flatten().map(|deed| (section, deed)),
-                Place::Outside => None,
-                Place::Begins | Place::Within => continue,
-            };
-            if let Some((section, deed)) = done {
-                if !std::mem::replace(&mut named, true) {
-                    let (lock, kind) = (pair.condition, LockKind::MADE);
-                    write(section.asked, Event::Kind { lock, kind });
-                }
-                instead(&held, section, deed, pair.condition, write);
-                held.clear();
-            }
-            held.drain(..).for_each(|(tick, event)| write(tick, event));
-        }
-        held.drain(..).for_each(|(tick, event)| write(tick, event));
-    })
-}
-
-/// Writes what stands for the records of a section.
-fn instead(held: &[(u64, Event<'_>)], section: Section, deed: Deed, lock: u64, write: Write<'_>) {
-    // What explains other records is kept, and was known before.
-    let explains = held.iter().filter(|(_, event)| {
-        matches!(
-            event,
-            Event::Stack { .. } | Event::Module { .. } | Event::Image { .. }
-        )
-    });
-    explains.for_each(|(_, event)| write(section.asked, *event));
-    match deed {
-        Deed::Takes => {
-            let access = Access {
-                shared: false,
-                attempt: Attempt::Waits,
-            };
-            let stack = section.stack;
-            let request = Event::Request {
-                lock,
-                stack,
-                access,
-            };
-            write(section.asked, request);
-            write(section.given_up, Event::Acquired);
-        }
-        Deed::GivesBack => {
-            write(section.asked, Event::Release { lock });
-            write(section.freed, Event::Released);
-        }
-    }
+    threads > 1 && waits > 0 && holds.len() >= FEWEST && others * PER_OTHER <= holds.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::survey::Survey;
-    use locklab_trace::{Header, file};
+    use locklab_trace::{Access, Header, LockKind, file};
 
     type Records<'a> = Vec<(u64, Event<'a>)>;
 
@@ -329,7 +283,7 @@ mod tests {
         let trace = in_turn();
         let without = Survey::of(&trace);
         assert_eq!(without.sum(|thread| thread.waited), 0);
-        let made = recognised(&trace).expect("a lock");
+        let made = recognised(trace);
         let survey = Survey::of(&made);
         assert_eq!(survey.locks.len(), 1, "the mutex has gone");
         let lock = &survey.locks[0];
@@ -338,7 +292,13 @@ mod tests {
         assert!(lock.tally.contended > 70, "{lock:?}");
         assert_eq!(lock.tally.held, 80 * 860);
         assert!(survey.sum(|thread| thread.waited) > 70 * 800);
-        assert_eq!(recognised(&made).map(|_| ()), None, "once is enough");
+        let again = Survey::of(&recognised(made));
+        assert_eq!(again.locks, survey.locks, "once is enough");
+    }
+
+    fn makes_a_lock(trace: Trace) -> bool {
+        let survey = Survey::of(&recognised(trace));
+        survey.locks.iter().any(|lock| lock.kind == LockKind::MADE)
     }
 
     /// A queue: one thread puts, and another takes out.
@@ -348,7 +308,7 @@ mod tests {
         let gets = (0..40)
             .flat_map(|turn| takes(1000 * turn, 1000 * turn + 500))
             .collect();
-        assert!(recognised(&trace(&[puts, gets])).is_none());
+        assert!(!makes_a_lock(trace(&[puts, gets])));
     }
 
     /// A semaphore of two: both threads hold it at once.
@@ -362,6 +322,6 @@ mod tests {
                 })
                 .collect()
         };
-        assert!(recognised(&trace(&[of(0), of(300)])).is_none());
+        assert!(!makes_a_lock(trace(&[of(0), of(300)])));
     }
 }

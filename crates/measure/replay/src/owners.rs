@@ -4,8 +4,8 @@
 //! Whoever reads a recording asks this, so that all agree on what was a wait. It must never
 //! know what threads do besides.
 
+use foldhash::HashMap;
 use locklab_trace::{Access, Attempt};
-use std::collections::HashMap;
 
 /// Holds who uses a lock.
 #[derive(Default)]

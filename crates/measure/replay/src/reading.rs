@@ -388,6 +388,7 @@ impl<'a> Reading<'a> {
             | Event::Image { .. }
             | Event::Kind { .. }
             | Event::Ran { .. }
+            | Event::Window { .. }
             | Event::Cost { .. } => {}
         }
     }

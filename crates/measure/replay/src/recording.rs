@@ -8,6 +8,7 @@
 use crate::extract::Limits;
 use crate::fault::Fault;
 use crate::made_locks::recognised;
+use crate::parts::Parts;
 use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
@@ -16,7 +17,9 @@ use locklab_lock_use::{Counts, LockUse, Spent, Times, Used};
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The number of ways to call sites that are named: names take long to find.
 const NAMED: usize = 200;
@@ -45,6 +48,8 @@ pub struct Recording {
     trace: Trace,
     limits: Limits,
     survey: Survey,
+    parts: OnceLock<Parts>,
+    lock_names: OnceLock<Vec<String>>,
 }
 
 impl Recording {
@@ -55,16 +60,19 @@ impl Recording {
     /// [`Error::Failed`] if the file cannot be read, or is no recording of this version.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, Error> {
         let unreadable = |why: String| Error::Failed(format!("{}: {why}", path.display()));
-        let bytes = std::fs::read(path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
-        let length = bytes.len() as u64;
-        let trace = Trace::read(bytes).map_err(|fault| unreadable(fault.to_string()))?;
-        let trace = recognised(&trace).unwrap_or(trace);
+        let file = File::open(path);
+        let file = file.map_err(|e| unreadable(format!("cannot be read: {e}")))?;
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let trace = Trace::open(file).map_err(|why| unreadable(why.to_string()))?;
+        let trace = recognised(trace);
         Ok(Self {
             path: path.into(),
             bytes: length,
             survey: Survey::of(&trace),
             trace,
             limits,
+            parts: OnceLock::new(),
+            lock_names: OnceLock::new(),
         })
     }
 
@@ -181,7 +189,11 @@ impl Recording {
 
     /// Returns the name of each lock of the survey: the symbol of one that lies in static
     /// data, and otherwise the place that acquires it most often.
-    pub fn lock_names(&self, names: &mut dyn Names) -> Vec<String> {
+    pub fn lock_names(&self, names: &mut dyn Names) -> &[String] {
+        self.lock_names.get_or_init(|| self.named_locks(names))
+    }
+
+    fn named_locks(&self, names: &mut dyn Names) -> Vec<String> {
         let survey = &self.survey;
         let mut places: BTreeMap<usize, String> = BTreeMap::new();
         let mut name = |lock: &SurveyedLock| {
@@ -214,7 +226,7 @@ impl Recording {
     pub fn lock_name(&self, image: u64, address: u64, names: &mut dyn Names) -> Option<String> {
         let is_it = |lock: &SurveyedLock| (lock.image, lock.address) == (image, address);
         let number = self.survey.locks.iter().position(is_it)?;
-        self.lock_names(names).into_iter().nth(number)
+        self.lock_names(names).get(number).cloned()
     }
 
     /// Returns who waited for which lock, and where.
@@ -226,7 +238,7 @@ impl Recording {
             .iter()
             .zip(lock_names)
             .map(|(lock, name)| Used {
-                name,
+                name: name.clone(),
                 kind: Some(lock.kind.words()).filter(|words| !words.is_empty()),
                 locks: 1,
                 counts: self.counts(&lock.tally),
@@ -274,6 +286,7 @@ impl Recording {
     /// # Errors
     /// A [`Fault`] if there is nothing to run again.
     pub fn program_within(&self, limits: &Limits) -> Result<Program, Fault> {
-        Program::of(&self.trace, limits)
+        let parts = || self.parts.get_or_init(|| Parts::of(&self.trace));
+        Program::of_parts(&self.trace, parts, limits)
     }
 }

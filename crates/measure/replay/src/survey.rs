@@ -9,12 +9,13 @@
 //!
 //! Pure: a recording in, numbers out. It must never print or name.
 
+use crate::cpus::in_order_ahead;
 use crate::owners::Owners;
 use crate::spent::SpentTicks;
 use crate::surveyed::{Image, SurveyedLock, SurveyedSite, Tally, ThreadTimes};
 use crate::windows::{WindowTimes, Windows};
+use foldhash::{HashMap, HashMapExt as _};
 use locklab_trace::{Attempt, CpuTime, Event, LockKind, Module, Source, Trace};
-use std::collections::HashMap;
 
 mod ending;
 mod waits;
@@ -58,9 +59,11 @@ impl Survey {
             nanoseconds_per_tick: trace.info.nanoseconds_per_tick,
             calling: None,
         };
-        for (thread, tick, event) in trace.in_order() {
-            surveying.add(thread, trace.threads[thread].image, tick, &event);
-        }
+        in_order_ahead(trace, |records| {
+            for (thread, tick, event) in records {
+                surveying.add(thread, trace.threads[thread].image, tick, &event);
+            }
+        });
         surveying.end(trace);
         surveying.survey.windows = surveying.windows.times;
         surveying.survey
@@ -313,6 +316,7 @@ impl Surveying {
             }
             Event::Begin { .. }
             | Event::Ran { .. }
+            | Event::Window { .. }
             | Event::Started { .. }
             | Event::Create { .. }
             | Event::Signal { .. } => {}

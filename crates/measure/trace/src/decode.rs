@@ -9,12 +9,7 @@ use crate::event::{Access, Attempt, Event, Frames, LockKind, Payload, kind};
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
-    at: usize,
-    tick: u64,
-    addresses: Addresses,
-    /// Holds what else the last record says.
-    then: Option<Event<'a>>,
-    damaged: bool,
+    position: Position,
 }
 
 impl<'a> Decoder<'a> {
@@ -23,28 +18,105 @@ impl<'a> Decoder<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
-            at: 0,
-            tick: 0,
-            addresses: Addresses::NONE,
-            then: None,
-            damaged: false,
+            position: Position::START,
         }
     }
 
     /// Returns the number of bytes of the records read so far.
     #[must_use]
     pub fn at(&self) -> usize {
-        self.at
+        self.position.at
     }
 
     /// Returns whether it ended at bytes that are no record. A record cut off by the end
     /// of the bytes is not damage.
     #[must_use]
     pub fn damaged(&self) -> bool {
-        self.damaged
+        self.position.damaged
+    }
+}
+
+impl<'a> Iterator for Decoder<'a> {
+    /// The time, and what happened then.
+    type Item = (u64, Event<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.position.next(self.bytes, |_, payload| Some(payload))
+    }
+}
+
+/// Says how far the records of a block were read; the bytes are whoever reads it has them.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    at: usize,
+    tick: u64,
+    addresses: Addresses,
+    /// Holds what else the last record says.
+    then: Option<Event<'static>>,
+    damaged: bool,
+}
+
+impl Position {
+    /// The start of a block, or of what follows an [`Event::Begin`].
+    pub(crate) const START: Self = Self {
+        at: 0,
+        tick: 0,
+        addresses: Addresses::NONE,
+        then: None,
+        damaged: false,
+    };
+
+    /// Reads the next record of these bytes, which are the same at each call. `payload`
+    /// says where the bytes of a record are found later, by their place and themselves.
+    #[inline]
+    pub(crate) fn next<'a, 'b>(
+        &mut self,
+        bytes: &'b [u8],
+        payload: impl Fn(usize, &'b [u8]) -> Option<&'a [u8]>,
+    ) -> Option<(u64, Event<'a>)> {
+        if self.damaged {
+            return None;
+        }
+        if let Some(event) = self.then.take() {
+            return Some((self.tick, event));
+        }
+        let (&tag, rest) = bytes.get(self.at..)?.split_first()?;
+        if tag == 0 {
+            return None;
+        }
+        let mut body = Body {
+            left: rest,
+            overlong: false,
+        };
+        let since = body.number();
+        if tag == kind::BEGIN {
+            self.tick = 0;
+            self.addresses = Addresses::NONE;
+        }
+        let of = |payload_bytes: &'b [u8], left: &[u8]| {
+            payload(
+                bytes.len() - left.len() - payload_bytes.len(),
+                payload_bytes,
+            )
+        };
+        let event = since.and_then(|_| self.body(tag, &mut body, of));
+        self.damaged |= body.overlong;
+        if self.damaged || event.is_none() {
+            self.then = None;
+        }
+        let event = event.filter(|_| !self.damaged)?;
+        self.tick = self.tick.saturating_add(since?);
+        self.at = bytes.len() - body.left.len();
+        Some((self.tick, event))
     }
 
-    fn body(&mut self, tag: u8, body: &mut Body<'a>) -> Option<Event<'a>> {
+    #[inline]
+    fn body<'a, 'b>(
+        &mut self,
+        tag: u8,
+        body: &mut Body<'b>,
+        payload: impl Fn(&'b [u8], &[u8]) -> Option<&'a [u8]>,
+    ) -> Option<Event<'a>> {
         let own = tag >> kind::OWN;
         let flag = own & 1 == 1;
         Some(match tag & ((1 << kind::OWN) - 1) {
@@ -65,7 +137,7 @@ impl<'a> Decoder<'a> {
                     offset: body.number()?,
                     path: {
                         let length = body.number()?;
-                        Payload(body.take(length)?)
+                        Payload(payload(body.take(length)?, body.left)?)
                     },
                 }
             }
@@ -73,7 +145,7 @@ impl<'a> Decoder<'a> {
                 number: body.number()?,
                 frames: {
                     let length = body.number()?.checked_mul(8)?;
-                    Frames(body.take(length)?.as_chunks().0)
+                    Frames(payload(body.take(length)?, body.left)?.as_chunks().0)
                 },
             },
             kind @ (kind::REQUEST | kind::TAKEN) => {
@@ -139,6 +211,7 @@ impl<'a> Decoder<'a> {
                 lock: self.address(body)?,
                 kind: LockKind(body.byte()?),
             },
+            kind::WINDOW => Event::Window { begins: flag },
             kind::RAN => Event::Ran {
                 thread: body.number()?,
                 ran_ns: body.number()?,
@@ -150,7 +223,8 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn address(&mut self, body: &mut Body<'a>) -> Option<u64> {
+    #[inline]
+    fn address(&mut self, body: &mut Body<'_>) -> Option<u64> {
         match body.byte()? {
             0 => {
                 let address = body.number()?;
@@ -166,42 +240,6 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl<'a> Iterator for Decoder<'a> {
-    /// The time, and what happened then.
-    type Item = (u64, Event<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.damaged {
-            return None;
-        }
-        if let Some(event) = self.then.take() {
-            return Some((self.tick, event));
-        }
-        let (&tag, rest) = self.bytes.get(self.at..)?.split_first()?;
-        if tag == 0 {
-            return None;
-        }
-        let mut body = Body {
-            left: rest,
-            overlong: false,
-        };
-        let since = body.number();
-        if tag == kind::BEGIN {
-            self.tick = 0;
-            self.addresses = Addresses::NONE;
-        }
-        let event = since.and_then(|_| self.body(tag, &mut body));
-        self.damaged |= body.overlong;
-        if self.damaged || event.is_none() {
-            self.then = None;
-        }
-        let event = event.filter(|_| !self.damaged)?;
-        self.tick = self.tick.saturating_add(since?);
-        self.at = self.bytes.len() - body.left.len();
-        Some((self.tick, event))
-    }
-}
-
 /// The bytes of a record behind its first, and what follows.
 struct Body<'a> {
     left: &'a [u8],
@@ -209,13 +247,24 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
+    #[inline]
     fn byte(&mut self) -> Option<u8> {
         let (&byte, left) = self.left.split_first()?;
         self.left = left;
         Some(byte)
     }
 
+    #[inline]
     fn number(&mut self) -> Option<u64> {
+        // Most numbers are small.
+        if let [byte @ ..0x80, left @ ..] = self.left {
+            self.left = left;
+            return Some(u64::from(*byte));
+        }
+        self.long_number()
+    }
+
+    fn long_number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

@@ -231,6 +231,7 @@ impl Encoder {
                 body.number(ran_ns);
                 kind::RAN
             }
+            Event::Window { begins } => flag(kind::WINDOW, begins),
             Event::Cost { ticks } => {
                 body.number(ticks);
                 kind::COST

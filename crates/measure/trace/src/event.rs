@@ -209,6 +209,12 @@ pub enum Event<'a> {
         /// Nanoseconds of CPU time.
         ran_ns: u64,
     },
+    /// From here on operations that wait for nobody are recorded too, or no longer. It is of
+    /// no thread of the program, and holds for all.
+    Window {
+        /// Says whether they are.
+        begins: bool,
+    },
     /// Means what the recording of the last operation took, of those that were timed for
     /// that; one of [`Event::COST_EVERY`].
     Cost {
@@ -272,6 +278,7 @@ pub(crate) mod kind {
     pub(crate) const SLEPT: u8 = 23;
     pub(crate) const KIND: u8 = 24;
     pub(crate) const RAN: u8 = 25;
+    pub(crate) const WINDOW: u8 = 26;
 
     /// Says where the kind's own bits begin.
     pub(crate) const OWN: u32 = 5;

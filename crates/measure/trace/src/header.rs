@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"locktrac";
 /// Changes whenever what is written would be read otherwise.
-pub const VERSION: u32 = 5;
-/// The oldest version that is read: 4 lacks two kinds of records, and is no different
-/// otherwise.
+pub const VERSION: u32 = 6;
+/// The oldest version that is read: 4 lacks three kinds of records, 5 one, and they are no
+/// different otherwise.
 pub(crate) const OLDEST: u32 = 4;
 /// Says where the first block begins.
 pub const FIRST: usize = 4096;
@@ -63,12 +63,20 @@ pub struct Header {
     /// The folder in which the program was started, ending in zeros; empty in older
     /// recordings, and if it is longer.
     folder: [u8; 512],
+    /// 1 between windows: operations that wait for nobody are not recorded.
+    between: AtomicU32,
+    /// Zeros, so that no thread that looks at the above waits for one that writes the below.
+    apart: [u8; 124],
+    /// Holds what the recorder took of the threads' time, and how much time that was, in
+    /// ticks: sums of what was timed, from which the next window is chosen.
+    spent: AtomicU64,
+    active: AtomicU64,
     /// Zeros up to the size of a page.
     rest: [u8; REST],
 }
 
 /// Holds what is left of the page, so that no byte of it is without a value.
-const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16 - 512;
+const REST: usize = FIRST - 72 - 512 - 1024 - 16 - 16 - 512 - 128 - 16;
 const _: () = assert!(size_of::<Header>() == FIRST);
 const _: () = assert!(core::mem::offset_of!(Header, rest) == FIRST - REST);
 
@@ -173,6 +181,10 @@ impl Header {
             round_trips: [AtomicU64::new(0), AtomicU64::new(0)],
             cpus_used: [AtomicU64::new(0), AtomicU64::new(0)],
             folder: [0; 512],
+            between: AtomicU32::new(0),
+            apart: [0; 124],
+            spent: AtomicU64::new(0),
+            active: AtomicU64::new(0),
             rest: [0; REST],
         }
     }
@@ -216,6 +228,31 @@ impl Header {
         for (note, cpus) in self.cpus_used.iter().zip([program, others]) {
             note.store(cpus.to_bits(), Ordering::Relaxed);
         }
+    }
+
+    /// Begins or ends a window, in which operations that wait for nobody are recorded.
+    pub fn set_window(&self, within: bool) {
+        self.between.store(u32::from(!within), Ordering::Relaxed);
+    }
+
+    /// Returns whether such operations are recorded now.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_in_window(&self) -> bool {
+        self.between.load(Ordering::Relaxed) == 0
+    }
+
+    /// Notes what the recorder took of so much time of a thread, in ticks.
+    pub fn note_spent(&self, spent: u64, active: u64) {
+        self.spent.fetch_add(spent, Ordering::Relaxed);
+        self.active.fetch_add(active, Ordering::Relaxed);
+    }
+
+    /// Returns what the recorder took of threads' time until now, and how much that was,
+    /// in ticks.
+    #[must_use]
+    pub fn spent(&self) -> [u64; 2] {
+        [&self.spent, &self.active].map(|sum| sum.load(Ordering::Relaxed))
     }
 
     /// Ends the recording at `tick`, unless it is over already.

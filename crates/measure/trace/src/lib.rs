@@ -12,6 +12,9 @@
 //! number of its place in a small cache that both sides keep). Each block begins
 //! with whole values, so that it can be read by itself.
 //!
+//! Where that would slow the program too much, operations that wait for nobody are recorded
+//! in windows, and the reader shows these as one recording without gaps.
+//!
 //! A kernel's locks have another source, the text of its tracepoints, from which
 //! [`recording_of_perf`] makes a recording.
 //!
@@ -19,6 +22,7 @@
 //! file is read without a panic.
 
 mod addresses;
+mod bytes;
 mod decode;
 mod encode;
 mod event;
@@ -45,7 +49,9 @@ pub use order::InOrder;
 pub use perf::{KernelWait, KernelWaits, kernel_waits, kernel_waits_of, recording_of_perf};
 pub use perf_lines::{PerfError, PerfEvent, Point};
 pub use perf_tables::{LockRow, LockTable, lock_table};
-pub use read::{Apart, Fault, Info, Missing, Thread, Trace};
+pub use read::{
+    Apart, Fault, InWindows, Info, Missing, Otherwise, Records, Thread, Trace, Unreadable,
+};
 pub use without_cpu::{CpuTime, WithoutCpu};
 pub use write::file;
 

@@ -1,7 +1,7 @@
 //! The records of all threads in order of time.
 
 use crate::event::Event;
-use crate::read::{Thread, Trace};
+use crate::read::{Records, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -9,8 +9,11 @@ use std::collections::BinaryHeap;
 /// [`Trace::threads`], the time in ticks, and what happened. Those of one time
 /// come in the order of threads.
 pub struct InOrder<'a> {
-    threads: Vec<Box<dyn Iterator<Item = (u64, Event<'a>)> + 'a>>,
-    next: Vec<Option<(u64, Event<'a>)>>,
+    threads: Vec<Records<'a>>,
+    /// The thread that is next, with its record: most are of the thread of the one before.
+    next: Option<(usize, u64, Event<'a>)>,
+    /// The records that are next of the others, and when.
+    others: Vec<Option<(u64, Event<'a>)>>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -18,22 +21,33 @@ impl Trace {
     /// Returns the records of all threads in order of time.
     #[must_use]
     pub fn in_order(&self) -> InOrder<'_> {
-        let events = |thread| -> Box<dyn Iterator<Item = (u64, Event<'_>)> + '_> {
-            let thread: &Thread = thread;
-            Box::new(self.events(thread))
-        };
-        let mut threads: Vec<_> = self.threads.iter().map(events).collect();
-        let next: Vec<_> = threads.iter_mut().map(Iterator::next).collect();
-        let heap = next
+        let mut threads: Vec<_> = self
+            .threads
+            .iter()
+            .map(|thread| self.events(thread))
+            .collect();
+        let others: Vec<_> = threads.iter_mut().map(Iterator::next).collect();
+        let heap = others
             .iter()
             .enumerate()
             .filter_map(|(thread, next)| Some(Reverse((next.as_ref()?.0, thread))))
             .collect();
-        InOrder {
+        let mut records = InOrder {
             threads,
-            next,
+            next: None,
+            others,
             heap,
-        }
+        };
+        records.next = records.first_of_others();
+        records
+    }
+}
+
+impl<'a> InOrder<'a> {
+    fn first_of_others(&mut self) -> Option<(usize, u64, Event<'a>)> {
+        let Reverse((_, thread)) = self.heap.pop()?;
+        let (tick, event) = self.others[thread].take()?;
+        Some((thread, tick, event))
     }
 }
 
@@ -41,16 +55,23 @@ impl<'a> Iterator for InOrder<'a> {
     type Item = (usize, u64, Event<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut top = self.heap.peek_mut()?;
-        let Reverse((_, thread)) = *top;
-        let (tick, event) = self.next[thread].take()?;
-        self.next[thread] = self.threads[thread].next();
-        match &self.next[thread] {
-            Some((following, _)) => *top = Reverse(((*following).max(tick), thread)),
-            None => {
-                std::collections::binary_heap::PeekMut::pop(top);
+        let record = self.next.take()?;
+        let (thread, tick, _) = record;
+        self.next = match self.threads[thread].next() {
+            None => self.first_of_others(),
+            Some((following, event)) => {
+                let when = (following.max(tick), thread);
+                match self.heap.peek_mut() {
+                    Some(mut first) if first.0 < when => {
+                        let Reverse((_, other)) = std::mem::replace(&mut *first, Reverse(when));
+                        self.others[thread] = Some((following, event));
+                        let (tick, event) = self.others[other].take()?;
+                        Some((other, tick, event))
+                    }
+                    _ => Some((thread, following, event)),
+                }
             }
-        }
-        Some((thread, tick, event))
+        };
+        Some(record)
     }
 }

@@ -2,14 +2,25 @@
 //!
 //! It must never panic: the file may be foreign, cut off or damaged.
 
+mod head;
+mod index;
 mod records;
+mod windows;
 
-use crate::decode::Decoder;
-use crate::event::Event;
-use crate::header::{BLOCK, FIRST, Fields, MAGIC, OLDEST, Source, Stopped, VERSION};
-use std::collections::BTreeMap;
+pub use records::{Otherwise, Records};
+
+use crate::bytes::{self, Bytes, Part};
+use crate::decode::Position;
+use crate::header::{FIRST, Source, Stopped, VERSION};
+use head::Head;
+use records::Events;
+use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::Range;
+use std::sync::Arc;
+use windows::{Windows, WithoutGaps};
 
 /// Says why a file cannot be read as a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +44,36 @@ impl fmt::Display for Fault {
                  record again, or use the locklab that recorded it"
             ),
         }
+    }
+}
+
+/// Says why a file cannot be read.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The system does not let it be read.
+    System(io::Error),
+    /// It cannot be read as a recording.
+    Fault(Fault),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => write!(f, "cannot be read: {error}"),
+            Self::Fault(fault) => write!(f, "{fault}"),
+        }
+    }
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<Fault> for Unreadable {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
     }
 }
 
@@ -63,6 +104,18 @@ pub struct Info {
     /// Counts how many CPUs the program and how many others had on average, if that is
     /// known.
     pub cpus_used: Option<[f64; 2]>,
+    /// Says in which part of the time all operations were recorded, if not always. The times
+    /// above are without the rest.
+    pub windows: Option<InWindows>,
+}
+
+/// Describes a recording in windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InWindows {
+    /// The number of windows.
+    pub count: usize,
+    /// The part of the time that they have.
+    pub share: f64,
 }
 
 /// Says how far apart a machine's CPUs were: the round trip of a cache line between two,
@@ -162,7 +215,12 @@ pub struct Trace {
     pub missing: Missing,
     /// The threads, by number.
     pub threads: Vec<Thread>,
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    /// The time at which it ended, with what is between windows.
+    last: u64,
+    windows: Option<Windows>,
+    /// Says how else the records are seen, one way upon the other.
+    otherwise: Vec<Arc<dyn Otherwise>>,
 }
 
 impl Trace {
@@ -171,127 +229,63 @@ impl Trace {
     /// # Errors
     /// If they are no recording, or one of another version.
     pub fn read(bytes: Vec<u8>) -> Result<Self, Fault> {
-        if !bytes.starts_with(&MAGIC) {
-            return Err(match bytes.is_empty() {
-                true => Fault::Short,
-                false => Fault::Foreign,
-            });
+        let bytes: Arc<[u8]> = bytes.into();
+        let (head, length) = (Head::of(&bytes)?, bytes.len());
+        let index = index::of(head.blocks(length), |range| {
+            Cow::Borrowed(bytes.get(range).unwrap_or_default())
+        });
+        Ok(head.trace(length, index, |_| Bytes::Memory(Arc::clone(&bytes))))
+    }
+
+    /// Reads the recording in a file, as far as it goes. Its records stay there, and are read
+    /// again whenever they are asked for.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if it cannot be read, is no recording, or is one of another version.
+    pub fn open(mut file: File) -> Result<Self, Unreadable> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            // A pipe can be read once.
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            return Ok(Self::read(bytes)?);
         }
-        // The version has its place in all of them.
-        if bytes.len() < 12 {
-            return Err(Fault::Short);
-        }
-        let version = Fields(&bytes).version();
-        if !(OLDEST..=VERSION).contains(&version) {
-            return Err(Fault::Version(version));
-        }
-        if bytes.len() < FIRST {
-            return Err(Fault::Short);
-        }
-        let header = Fields(&bytes[..FIRST]);
-        let claimed = header.blocks_claimed();
-        let mut missing = Missing::default();
-        let mut threads: BTreeMap<u64, Thread> = BTreeMap::new();
-        let mut last = header.began();
-        let mut ran = Vec::new();
-        let stopped = match header.stopped() {
-            0 => u64::MAX,
-            tick => tick,
-        };
-        let there = bytes[FIRST..].len().div_ceil(BLOCK);
-        for block in 0..there.min(claimed as usize) {
-            let from = FIRST + block * BLOCK;
-            let to = bytes.len().min(from + BLOCK);
-            let mut decoder = Decoder::new(&bytes[from..to]);
-            // The thread whose records are read, and where they begin.
-            let mut piece: Option<(u64, u64, usize)> = None;
-            let mut at = 0;
-            while let Some((tick, event)) = decoder.next() {
-                if let Event::Begin { thread, image } = event {
-                    finish(&mut threads, piece, from, at);
-                    threads.entry(thread).or_insert_with(|| Thread {
-                        number: thread,
-                        image,
-                        ran: None,
-                        pieces: Vec::new(),
-                    });
-                    piece = Some((thread, tick, at));
-                }
-                if let Event::Ran { thread, ran_ns } = event {
-                    ran.push((thread, (tick, ran_ns)));
-                }
-                at = decoder.at();
-                last = last.max(tick.min(stopped));
-            }
-            finish(&mut threads, piece, from, at);
-            missing.damaged += u32::from(decoder.damaged());
-            missing.blocks += u32::from(to < from + BLOCK);
-        }
-        missing.blocks += claimed.saturating_sub(u32::try_from(there).unwrap_or(u32::MAX));
-        for (thread, account) in ran {
-            if let Some(thread) = threads.get_mut(&thread) {
-                thread.ran = Some(account);
-            }
-        }
-        for thread in threads.values_mut() {
-            thread.pieces.sort_by_key(|(tick, _)| *tick);
-        }
-        let nanoseconds_per_tick = f64::from_bits(header.nanoseconds_per_tick());
-        let info = Info {
-            // Only a damaged header has another; ticks stand for themselves then.
-            nanoseconds_per_tick: if nanoseconds_per_tick.is_normal() && nanoseconds_per_tick > 0.0
-            {
-                nanoseconds_per_tick
-            } else {
-                1.0
-            },
-            began: header.began(),
-            ended: if stopped == u64::MAX { last } else { stopped }.max(header.began()),
-            stopped: Stopped::of(header.reason()),
-            source: Source::of(header.source()),
-            images: header.images(),
-            machine: header.machine(),
-            command: header.command(),
-            folder: header.folder(),
-            round_trips: header.round_trips(),
-            cpus_used: header.cpus_used(),
-        };
-        Ok(Self {
-            info,
-            missing,
-            threads: threads.into_values().collect(),
-            bytes,
-        })
+        let mut first = Vec::new();
+        (&mut file).take(FIRST as u64).read_to_end(&mut first)?;
+        let head = Head::of(&first)?;
+        let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        let index = index::of(head.blocks(length), |range| {
+            Cow::Owned(bytes::read(&file, range))
+        });
+        Ok(head.trace(length, index, |payloads| {
+            Bytes::File(Arc::new(file), Arc::new(payloads))
+        }))
     }
 
     /// Returns the records of a thread in order, with their times in ticks, up to the end
     /// of the recording.
-    pub fn events<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = (u64, Event<'a>)> {
-        thread
-            .pieces
-            .iter()
-            .flat_map(|(_, range)| Decoder::new(&self.bytes[range.clone()]))
-            .take_while(|(tick, _)| *tick <= self.info.ended)
+    #[must_use]
+    pub fn events<'a>(&'a self, thread: &'a Thread) -> Records<'a> {
+        let events = Events {
+            trace: self,
+            pieces: thread.pieces.iter(),
+            part: Part::Here(&[]),
+            position: Position::START,
+        };
+        let mut records = match &self.windows {
+            Some(windows) => Records::Otherwise(Box::new(WithoutGaps::of(events, windows))),
+            None => Records::Recorded(events),
+        };
+        for other in &self.otherwise {
+            records = Records::Otherwise(other.records(thread, records));
+        }
+        records
     }
 
     /// Returns the nanoseconds of so many ticks.
     #[must_use]
     pub fn nanoseconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.info.nanoseconds_per_tick
-    }
-}
-
-/// Gives a thread the records up to `to`, which begin where `piece` says.
-fn finish(
-    threads: &mut BTreeMap<u64, Thread>,
-    piece: Option<(u64, u64, usize)>,
-    block: usize,
-    to: usize,
-) {
-    if let Some((number, tick, from)) = piece
-        && let Some(thread) = threads.get_mut(&number)
-    {
-        thread.pieces.push((tick, block + from..block + to));
     }
 }
 

@@ -6,6 +6,7 @@ use locklab_trace::{
     VERSION, close, file_bytes,
 };
 use proptest::prelude::*;
+use std::io::{Seek as _, Write as _};
 
 /// A record that owns what it says.
 #[derive(Clone, Debug)]
@@ -218,7 +219,15 @@ proptest! {
         blocks in 1_u32..6,
     ) {
         let file = write(&threads, blocks);
+        let mut stored = tempfile::tempfile().unwrap();
+        stored.write_all(&file.bytes).unwrap();
+        stored.rewind().unwrap();
+        let stored = Trace::open(stored).unwrap();
         let trace = Trace::read(file.bytes).unwrap();
+        prop_assert_eq!(&stored.info, &trace.info);
+        let of_file = stored.in_order().map(|(thread, tick, event)| format!("{thread} {tick} {event:?}"));
+        let here = trace.in_order().map(|(thread, tick, event)| format!("{thread} {tick} {event:?}"));
+        prop_assert!(of_file.eq(here));
         prop_assert_eq!(trace.missing, locklab_trace::Missing::default());
         prop_assert_eq!(trace.info.machine.as_str(), "a machine");
         for (number, written) in file.written.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Recordings of many hosts, hours or processes as one answer: the bound, the locks, and
 //! each recording's share.
 //!
-//! One recording at a time is read by each worker, so memory is that of the largest few,
-//! and time is linear in their size. It must never simulate: recordings of different
+//! One recording at a time is read by each worker, and its records are not kept, so
+//! memory is bounded, and time is linear in their size. It must never simulate: recordings of different
 //! machines are no one program.
 
 use locklab_document::number::{count, percent, time};
@@ -59,6 +59,10 @@ pub fn many<N: Names>(
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Document, Error> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // The largest first, so that no worker has one left when the others have ended.
+    let bytes = |at: &usize| std::fs::metadata(&files[*at]).map_or(0, |file| file.len());
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(bytes(at)));
     let read: Vec<Mutex<Option<Result<One, Error>>>> =
         files.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
@@ -66,9 +70,9 @@ pub fn many<N: Names>(
             scope.spawn(|| {
                 let mut names = names();
                 loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(file) = files.get(at) else { break };
-                    let one = One::read(file, &mut names);
+                    let turn = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&at) = order.get(turn) else { break };
+                    let one = One::read(&files[at], &mut names);
                     if let Ok(mut slot) = read[at].lock() {
                         *slot = Some(one);
                     }

@@ -9,6 +9,7 @@ mod go_profile;
 #[cfg(test)]
 #[path = "../../../measure/lab/tests/common/golden.rs"]
 mod golden;
+mod java_profile;
 mod kernel_table;
 mod names;
 mod not_loaded;
@@ -22,9 +23,11 @@ mod summary;
 mod symbols;
 mod unrecorded;
 mod wait;
+mod windows;
 
 pub use client::Client;
 pub use go_profile::GoProfile;
+pub use java_profile::JavaProfile;
 pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready, exit_number};

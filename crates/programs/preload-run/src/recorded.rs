@@ -13,7 +13,7 @@ use locklab_document::{Document, Section};
 use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN};
 use locklab_replay::{Limits, Recording, Survey, Tally};
-use locklab_trace::{Apart, LockKind, Source, Stopped};
+use locklab_trace::{Apart, InWindows, LockKind, Source, Stopped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ impl Recorded {
         let recording = Recording::open(file, Limits::default())?;
         let mut symbols = Symbols::default();
         Ok(Self {
-            names: recording.lock_names(&mut symbols),
+            names: recording.lock_names(&mut symbols).to_vec(),
             used: recording.lock_use(&mut symbols),
             recording,
             why_empty: None,
@@ -186,6 +186,15 @@ impl Recorded {
                     .into(),
             );
         }
+        let program = self.recording.program_name();
+        let of_runtime = LOCKS_OF_RUNTIMES
+            .iter()
+            .find(|(start, _)| program.starts_with(start));
+        if let (Some((_, own)), Source::Program) = (of_runtime, info.source) {
+            notes.push(format!(
+                "{own}, which is not recorded here. 'locklab record --system' sees such locks."
+            ));
+        }
         let after = time(self.recording.length_ns());
         match info.stopped {
             Stopped::Full => notes.push(format!(
@@ -201,6 +210,18 @@ impl Recorded {
                     .into(),
             ),
             Stopped::Ended => {}
+        }
+        if let Some(InWindows {
+            count: windows,
+            share,
+        }) = info.windows
+        {
+            notes.push(format!(
+                "To keep the program at its speed, it was recorded in {}, {} % of the time. \
+                 Whatever is said here is of the windows.",
+                count(windows, "window"),
+                percent(100.0 * share)
+            ));
         }
         if let Apart::Moved([one, two]) = info.apart() {
             notes.push(format!(
@@ -357,6 +378,10 @@ impl Recorded {
             "recorded_ns": recording.length_ns(),
             "round_trips_ns": info.round_trips,
             "cpus_used": info.cpus_used,
+            "windows": info.windows.map(|windows| json!({
+                "count": windows.count,
+                "share": windows.share,
+            })),
             "ended": match info.stopped {
                 Stopped::Never => "unknown",
                 Stopped::Ended => "program",

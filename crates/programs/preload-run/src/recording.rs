@@ -9,6 +9,7 @@ use crate::not_loaded::{self, Watch};
 use crate::program::{ended_by_a_filter, exit_number, line_of, preload};
 use crate::recorded::Recorded;
 use crate::signals;
+use crate::windows::Windows;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
@@ -154,6 +155,8 @@ impl ReadyToRecord {
         // What was recorded until a signal is still reported.
         signals::listen();
         let mut watch = None;
+        let windows = file.try_clone();
+        let windows = windows.map(|file| Windows::begin(header, file, ticks));
         let status = match command.spawn().and_then(|child| {
             watch = Some(Watch::begin(child.id(), &self.library));
             signals::wait(child)
@@ -165,6 +168,9 @@ impl ReadyToRecord {
                 return Err(Error::Failed(format!("{program} does not start: {e}")));
             }
         };
+        if let Ok(windows) = windows {
+            windows.end();
+        }
         let client_after = client();
         if let (Some(before), Some(after)) = (used, (self.recording.cpu_use)()) {
             let (program, others) = before.cpus_until(&after);

@@ -129,6 +129,33 @@ fn of_a_thread_that_acquires_and_releases_in_turn_both_are_timed() {
     assert!(timed.iter().all(|&times| times > 0), "{timed:?}");
 }
 
+/// Recording takes a large part of such a program's time, on any machine.
+#[test]
+fn a_program_that_recording_would_slow_is_recorded_in_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let words = [program.to_str().unwrap(), "busy"];
+    let busy = Recording {
+        megabytes: 512,
+        ..recording(folder.path(), &words)
+    };
+    let (status, text, json) = record(busy);
+    assert_eq!(status, 7);
+    let windows = &json["windows"];
+    assert!(windows["count"].as_u64().unwrap() >= 1, "{json}");
+    assert!(windows["share"].as_f64().unwrap() < 0.9, "{json}");
+    assert!(text.contains("recorded in"), "{text}");
+    assert_eq!(json["threads"].as_array().unwrap().len(), 1);
+    // What is held between windows is not known, and no hold.
+    let counts = &json["locks"][0]["counts"];
+    let recorded = json["recorded_ns"].as_f64().unwrap();
+    assert!(counts["acquired"].as_u64().unwrap() > 1000, "{json}");
+    assert!(counts["held_ns"].as_f64().unwrap() < recorded, "{json}");
+    assert!(counts["waited_ns"].as_f64().unwrap() < recorded / 10.0, "{json}");
+}
+
 #[test]
 fn threads_that_follow_one_another_share_blocks() {
     let Some((_, _, json)) = run("many") else {

@@ -6,7 +6,7 @@
 //! recorded while an operation of it goes on. It must never assume that a program calls
 //! them in pairs.
 
-use crate::exports::{cost, past_deadline};
+use crate::exports::{between_windows, cost, past_deadline};
 use crate::stacks::Site;
 use crate::thread::{State, current, leaves_own_lock};
 use core::ffi::c_void;
@@ -49,6 +49,9 @@ extern "C" fn asks(lock: *const c_void, shared: c_int, caller: usize, stack: usi
 /// Records that the thread has got a lock without asking twice, as an operation that took
 /// no time.
 extern "C" fn took(lock: *const c_void, shared: c_int, caller: usize, stack: usize) {
+    if between_windows() {
+        return;
+    }
     let to = ticks();
     let Some(mut state) = of(lock) else { return };
     // SAFETY: this thread's, and used by nothing else until the return.
@@ -80,6 +83,9 @@ extern "C" fn locklab_record_answered(got: c_int) {
 /// Notes that the thread begins to release a lock.
 #[unsafe(no_mangle)]
 extern "C" fn locklab_record_releases(lock: *const c_void) {
+    if between_windows() {
+        return;
+    }
     if let Some(mut state) = of(lock) {
         // SAFETY: this thread's, and used by nothing else until the return.
         let own = unsafe { state.as_mut() };

@@ -25,6 +25,8 @@ pub(crate) struct State {
     image: u32,
     /// Counts how many operations the thread has recorded.
     operations: u32,
+    /// The time at which the last of those ended that are timed.
+    timed: u64,
     /// Says where the next record goes, and the end of the room for them.
     at: *mut u8,
     end: *mut u8,
@@ -214,6 +216,20 @@ impl State {
             frames: Frames(new.frames()),
         });
         number
+    }
+
+    /// Notes what the recording of an operation took that was timed, and ended now.
+    pub(crate) fn note_cost(&mut self, now: u64, ticks: u64) {
+        let before = core::mem::replace(&mut self.timed, now);
+        let Some(header) = header().filter(|_| before > 0) else {
+            return;
+        };
+        // An operation that lost its CPU took none of that, and a thread that waits or works
+        // for so long between two is hardly slowed.
+        let long = in_ticks(Event::LONG_NS);
+        let every = u64::from(Event::COST_EVERY);
+        let active = now.saturating_sub(before).min(every * long);
+        header.note_spent((every * ticks.min(long)).min(active), active);
     }
 
     /// Returns whether this operation is one whose recording is timed.

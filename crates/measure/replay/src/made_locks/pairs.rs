@@ -4,8 +4,9 @@
 //!
 //! It must never leave out a pair that is a lock.
 
-use locklab_trace::{Attempt, Event, Trace};
-use std::collections::{HashMap, HashSet};
+use crate::cpus::on_all_cpus;
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use locklab_trace::{Attempt, Event, Thread, Trace};
 
 /// The fewest times that a lock is taken before it is called one.
 pub(super) const FEWEST: usize = 16;
@@ -30,7 +31,7 @@ struct Turn {
     later: bool,
     /// Says whether it has the lock.
     has: bool,
-    took: bool,
+    counts: Counts,
 }
 
 /// Counts what all threads did with a pair.
@@ -42,9 +43,19 @@ struct Counts {
     others: usize,
 }
 
+impl Counts {
+    fn add(&mut self, more: &Self) {
+        self.threads += more.threads;
+        self.waits += more.waits;
+        self.holds += more.holds;
+        self.others += more.others;
+    }
+}
+
 impl Turn {
     /// Ends a section; the same rules as for the deeds of all sections.
-    fn ends(&mut self, counts: &mut Counts) {
+    fn ends(&mut self) {
+        let counts = &mut self.counts;
         let Some((waited, signalled)) = self.within.take() else {
             return;
         };
@@ -54,7 +65,7 @@ impl Turn {
         match (waited, signalled, self.has) {
             (waited, false, false) => {
                 self.has = true;
-                self.took = true;
+                counts.threads = 1;
                 counts.waits += usize::from(waited);
             }
             (false, true, true) => {
@@ -77,51 +88,15 @@ pub(super) fn may_be_locks(trace: &Trace) -> Vec<Pair> {
         let condition = (pair.image, pair.condition);
         of_condition.entry(condition).or_default().push(place);
     }
+    if pairs.is_empty() {
+        return pairs;
+    }
+    let of_threads = on_all_cpus(&trace.threads, |thread| {
+        counts(trace, thread, &pairs, &of_mutex, &of_condition)
+    });
     let mut all = vec![Counts::default(); pairs.len()];
-    for thread in trace.threads.iter().filter(|_| !pairs.is_empty()) {
-        let image = thread.image;
-        let mut turns: HashMap<usize, Turn> = HashMap::new();
-        let mut releases = None;
-        for (_, event) in trace.events(thread) {
-            match event {
-                Event::Request { lock, access, .. } => {
-                    if let Some(&pair) = of_mutex.get(&(image, lock)) {
-                        let waits = access.attempt == Attempt::Waits;
-                        turns.entry(pair).or_default().within = waits.then_some((false, false));
-                        releases = None;
-                    }
-                }
-                Event::Wait {
-                    condition, lock, ..
-                } => {
-                    if let Some(&pair) = of_mutex.get(&(image, lock))
-                        && pairs[pair].condition == condition
-                        && let Some((waited, _)) = &mut turns.entry(pair).or_default().within
-                    {
-                        *waited = true;
-                    }
-                }
-                Event::Signal { condition, .. } => {
-                    for pair in of_condition.get(&(image, condition)).into_iter().flatten() {
-                        if let Some((_, signalled)) = &mut turns.entry(*pair).or_default().within {
-                            *signalled = true;
-                        }
-                    }
-                }
-                Event::Release { lock } => {
-                    releases = of_mutex.get(&(image, lock)).copied().or(releases);
-                }
-                Event::Released => {
-                    if let Some(pair) = releases.take() {
-                        turns.entry(pair).or_default().ends(&mut all[pair]);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (pair, turn) in turns {
-            all[pair].threads += usize::from(turn.took);
-        }
+    for (pair, counts) in of_threads.into_iter().flatten() {
+        all[pair].add(&counts);
     }
     let is_one = |counts: &Counts| {
         counts.threads > 1
@@ -136,19 +111,81 @@ pub(super) fn may_be_locks(trace: &Trace) -> Vec<Pair> {
         .collect()
 }
 
+/// Places of pairs by an image and an address in it.
+type Places<T> = HashMap<(u64, u64), T>;
+
+/// Returns what a thread did with each pair that it used.
+fn counts(
+    trace: &Trace,
+    thread: &Thread,
+    pairs: &[Pair],
+    of_mutex: &Places<usize>,
+    of_condition: &Places<Vec<usize>>,
+) -> HashMap<usize, Counts> {
+    let image = thread.image;
+    let mut turns: HashMap<usize, Turn> = HashMap::new();
+    let mut releases = None;
+    for (_, event) in trace.events(thread) {
+        match event {
+            Event::Request { lock, access, .. } => {
+                if let Some(&pair) = of_mutex.get(&(image, lock)) {
+                    let waits = access.attempt == Attempt::Waits;
+                    turns.entry(pair).or_default().within = waits.then_some((false, false));
+                    releases = None;
+                }
+            }
+            Event::Wait {
+                condition, lock, ..
+            } => {
+                if let Some(&pair) = of_mutex.get(&(image, lock))
+                    && pairs[pair].condition == condition
+                    && let Some((waited, _)) = &mut turns.entry(pair).or_default().within
+                {
+                    *waited = true;
+                }
+            }
+            Event::Signal { condition, .. } => {
+                for pair in of_condition.get(&(image, condition)).into_iter().flatten() {
+                    if let Some((_, signalled)) = &mut turns.entry(*pair).or_default().within {
+                        *signalled = true;
+                    }
+                }
+            }
+            Event::Release { lock } => {
+                releases = of_mutex.get(&(image, lock)).copied().or(releases);
+            }
+            Event::Released => {
+                if let Some(pair) = releases.take() {
+                    turns.entry(pair).or_default().ends();
+                }
+            }
+            _ => {}
+        }
+    }
+    let counts = turns.into_iter().map(|(pair, turn)| (pair, turn.counts));
+    counts.collect()
+}
+
 /// Returns the mutexes that are waited with for one condition each, in the order of
 /// their addresses.
 fn pairs(trace: &Trace) -> Vec<Pair> {
-    let mut conditions: HashMap<(u64, u64), HashSet<u64>> = HashMap::new();
-    for thread in &trace.threads {
+    let of_threads = on_all_cpus(&trace.threads, |thread| {
+        let mut waits: HashSet<(u64, u64)> = HashSet::new();
         for (_, event) in trace.events(thread) {
             if let Event::Wait {
                 condition, lock, ..
             } = event
             {
-                let of_mutex = conditions.entry((thread.image, lock)).or_default();
-                of_mutex.insert(condition);
+                waits.insert((lock, condition));
             }
+        }
+        waits
+    });
+    let mut conditions: HashMap<(u64, u64), HashSet<u64>> = HashMap::new();
+    for (thread, waits) in trace.threads.iter().zip(of_threads) {
+        for (lock, condition) in waits {
+            let of_mutex = conditions.entry((thread.image, lock)).or_default();
+            of_mutex.insert(condition);
         }
     }
     let mut pairs: Vec<Pair> = conditions

@@ -205,6 +205,14 @@ int main(int count, char **words)
             take(1000);
     } else if (strcmp(what, "long") == 0) {
         take(400000);
+    } else if (strcmp(what, "busy") == 0) {
+        /* For a second it does little else, and sleeps to the end at last. */
+        struct timespec now, rest = {.tv_nsec = 100000000};
+        time_t end;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        for (end = now.tv_sec + 2; now.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &now))
+            take(1000);
+        nanosleep(&rest, 0);
     }
     (void)!write(1, "output\n", 7);
     return 7;
