@@ -23,6 +23,7 @@
 mod access;
 mod arena;
 pub mod band;
+mod barging;
 mod batch;
 mod blocked;
 pub mod by_address;

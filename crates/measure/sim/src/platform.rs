@@ -254,9 +254,14 @@ fn spin<T: Bits, F: FnMut(T) -> Poll>(
     place: &'static Location<'static>,
 ) -> T {
     let value = word.read();
+    let before = engine().time.get();
     let Poll::Relax(relaxes) = poll(value) else {
         return value;
     };
+    if engine().time.get() != before {
+        // It looks at other words too, which only code on this CPU can.
+        return spin_here(word, patience, poll, relaxes, value);
+    }
     let left = match patience {
         Patience::Forever => FOREVER,
         Patience::Reads(0 | 1) => return value,
@@ -277,6 +282,32 @@ fn spin<T: Bits, F: FnMut(T) -> Poll>(
         )
     };
     spinner.value
+}
+
+/// Spins, read by read, where the lock's closure accesses memory itself.
+fn spin_here<T: Bits, F: FnMut(T) -> Poll>(
+    word: &Word<T>,
+    patience: Patience,
+    mut poll: F,
+    mut relaxes: u32,
+    mut value: T,
+) -> T {
+    let mut left = match patience {
+        Patience::Forever => u32::MAX,
+        Patience::Reads(reads) => reads.saturating_sub(1),
+    };
+    while left > 0 {
+        if patience != Patience::Forever {
+            left -= 1;
+        }
+        Sim::relax_for(relaxes);
+        value = word.read();
+        match poll(value) {
+            Poll::Relax(more) => relaxes = more,
+            _ => break,
+        }
+    }
+    value
 }
 
 atomic!(u8, [], 0);

@@ -2,6 +2,7 @@
 //! system: more threads than hardware threads share those by slices, and a thread
 //! that sleeps in a lock is woken by another, which both costs.
 
+use crate::barging::Barging;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
@@ -36,6 +37,8 @@ pub enum Waiters {
     /// They spin for about as long as a sleep costs, and then sleep; the lock is
     /// handed to them in its own order.
     SpinThenPark,
+    /// They wait likewise behind a word, which threads that run may take before them.
+    Barging,
 }
 
 /// A lock.
@@ -138,6 +141,10 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
             name,
             catalogue::visit::<Parking<Lot>, _>(name, Visited(replay)),
         ),
+        Subject::Lock(name, Waiters::Barging) => (
+            name,
+            catalogue::visit::<Parking<Lot>, _>(name, BehindAWord(replay)),
+        ),
     };
     found
         .or_else(|| libraries::visit(name, Visited(replay)))
@@ -153,6 +160,17 @@ impl<P: Platform> Visitor<P> for Visited<'_> {
         let kind = Kind::<L, P>::by_word();
         let kinds: Vec<&dyn LockKind> = vec![&kind; self.0.program.locks.len()];
         play(self.0, &Under::Kinds(&kinds))
+    }
+}
+
+/// Runs with a word in front of each lock.
+struct BehindAWord<'a>(&'a Replay<'a>);
+
+impl<P: Platform> Visitor<P> for BehindAWord<'_> {
+    type Output = Result<Replayed, SimError>;
+
+    fn visit<L: RawLock<P>>(self) -> Self::Output {
+        <Visited<'_> as Visitor<P>>::visit::<Barging<L, P>>(Visited(self.0))
     }
 }
 

@@ -92,6 +92,22 @@ fn any_lock_spins_and_then_sleeps() {
     assert!(parks.rate > 2.0 * spins.rate, "{parks:?}\n{spins:?}");
 }
 
+/// Short sections, and more threads than CPUs: handed over in order, each costs a wake-up.
+#[test]
+fn threads_that_run_pass_those_that_sleep_if_they_may() {
+    let turn = turn(300, 100);
+    let program = program(&[&turn[..]; 4], 1, 0);
+    for lock in ["mcs", "reciprocating"] {
+        let with = |how: &str| run(&program, Some(&format!("{lock}+{how}")), 2).unwrap();
+        let (parks, barges) = (with("park"), with("barging"));
+        assert!(
+            barges.rate > 3.0 * parks.rate,
+            "{lock}: {barges:?}\n{parks:?}"
+        );
+        assert!(barges.rate < run(&program, None, 2).unwrap().rate);
+    }
+}
+
 #[test]
 fn who_sleeps_burns_no_cpu() {
     let turn = turn(50_000, 200_000);

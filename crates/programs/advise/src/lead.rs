@@ -150,6 +150,7 @@ pub(crate) fn wait_option(lock: &Candidate) -> &'static str {
     match lock.waiters {
         Waiters::Spin => " --wait spin",
         Waiters::SpinThenPark if lock.lock.starts_with("futex") => "",
+        Waiters::Barging => " --wait barging",
         Waiters::SpinThenPark => " --wait spin-then-park",
     }
 }

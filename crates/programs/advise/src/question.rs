@@ -49,6 +49,8 @@ pub(crate) const TODAY: [&str; 2] = ["futex", "pthread"];
 
 /// The end of a candidate's name whose waiters never sleep.
 const SPINS: &str = ":spin";
+/// The end of the name of one whose waiters running threads may pass.
+const BARGES: &str = ":barging";
 
 /// A lock to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,12 +79,15 @@ const OF_READERS: [&str; 2] = ["rw-queued", "bravo"];
 
 impl Candidate {
     /// Returns the lock of this name, whose waiters spin and then sleep; with `:spin` at
-    /// the end they only spin. Those of a library, such as `parking_lot`, wait as they do. `None` if none of that name can be simulated.
+    /// the end they only spin, and with `:barging` running threads may pass them, as under
+    /// `locklab run` by default. Those of a library, such as `parking_lot`, wait as they do.
+    /// `None` if none of that name can be simulated.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let (lock, waiters) = match name.strip_suffix(SPINS) {
-            Some(lock) => (lock, Waiters::Spin),
-            None => (name, Waiters::SpinThenPark),
+        let (lock, waiters) = match (name.strip_suffix(SPINS), name.strip_suffix(BARGES)) {
+            (Some(lock), _) => (lock, Waiters::Spin),
+            (_, Some(lock)) => (lock, Waiters::Barging),
+            _ => (name, Waiters::SpinThenPark),
         };
         let candidate = Self {
             lock: lock.to_owned(),
@@ -97,6 +102,7 @@ impl Candidate {
     pub fn name(&self) -> String {
         match self.waiters {
             Waiters::Spin => format!("{}{SPINS}", self.lock),
+            Waiters::Barging => format!("{}{BARGES}", self.lock),
             Waiters::SpinThenPark => self.lock.clone(),
         }
     }

@@ -369,8 +369,8 @@ fn limits(program: &Program, summaries: &[Summary<'_>], question: &Question) -> 
          another's caches outside the locks is not simulated."
             .to_owned(),
         "Candidates spin and then sleep, keeping their turn, as under 'locklab run --wait \
-         spin-then-park'; those with :spin never sleep. Under the default of 'run' and 'compare', \
-         barging, running threads may pass sleepers, which is not simulated."
+         spin-then-park'; those with :spin never sleep. Running threads may pass those with \
+         :barging, as under the default of 'run' and 'compare'."
             .to_owned(),
         "All locks of the program become the candidate; its rwlocks too, with readers where it \
          has any."

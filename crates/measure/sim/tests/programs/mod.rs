@@ -55,15 +55,16 @@ pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Pro
     }
 }
 
-/// Runs a program under a lock, which spins and then sleeps with `+park`, or under an
-/// ideal one.
+/// Runs a program under a lock, which spins and then sleeps with `+park`, and lets running
+/// threads pass with `+barging`, or under an ideal one.
 pub(crate) fn run(
     program: &Program,
     lock: Option<&str>,
     cpus: usize,
 ) -> Result<Replayed, SimError> {
-    let lock = lock.map_or(Subject::Ideal, |lock| match lock.strip_suffix("+park") {
-        Some(lock) => Subject::Lock(lock, Waiters::SpinThenPark),
+    let lock = lock.map_or(Subject::Ideal, |lock| match lock.split_once('+') {
+        Some((lock, "barging")) => Subject::Lock(lock, Waiters::Barging),
+        Some((lock, _)) => Subject::Lock(lock, Waiters::SpinThenPark),
         None => Subject::Lock(lock, Waiters::Spin),
     });
     run_under(program, lock, cpus)
