@@ -164,3 +164,126 @@ fn a_static_part_of_a_program_is_named() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("static"), "{said}");
 }
+
+/// Returns whether a command runs; says which package it is in if not.
+fn there(command: &[&str], package: &str) -> bool {
+    let mut run = std::process::Command::new(command[0]);
+    let run = run.args(&command[1..]).output();
+    let there = run.is_ok_and(|output| output.status.success());
+    if !there {
+        println!("skipped: no {}; install {package}", command.join(" "));
+    }
+    there
+}
+
+/// Returns the text of a program of this folder, and a folder to run it in.
+fn copied(name: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    std::fs::copy(source.join(name), folder.path().join(name)).unwrap();
+    folder
+}
+
+/// Asks for advice about a recording; returns what is said.
+fn advised(folder: &Path) -> String {
+    let arguments = ["advise", "program.trace", "--quiet", "--no-replay"];
+    let arguments = [&arguments[..], &["--draws", "2", "--locks", "ttas"]].concat();
+    let (code, said) = locklab(folder, &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("deadlock"), "{said}");
+    said
+}
+
+#[test]
+fn threads_that_block_one_by_one_do_not_hide_who_waits() {
+    let Some(folder) = compiled("sleepers2", &[]) else {
+        return;
+    };
+    let none = waiting(&recorded(folder.path(), &["./sleepers2", "0"]));
+    for how in ["0", "1"] {
+        let many = waiting(&recorded(folder.path(), &["./sleepers2", "50", how]));
+        assert!(many > none / 5.0, "{many} % with sleepers, {none} without");
+    }
+}
+
+#[test]
+fn openmp_is_recorded_by_the_kernel_or_named() {
+    let Some(folder) = compiled("omp", &["-fopenmp"]) else {
+        return;
+    };
+    let arguments = ["record", "-o", "program.trace", "--", "./omp"];
+    let (_, said) = locklab(folder.path(), &arguments);
+    let by_kernel = said.contains("it is recorded by the kernel's events");
+    assert!(by_kernel || said.contains("OpenMP"), "{said}");
+}
+
+#[test]
+fn locks_of_java_are_named_where_they_are_not_recorded() {
+    if !there(&["javac", "-version"], "default-jdk") {
+        return;
+    }
+    let folder = copied("J.java");
+    let compiles = std::process::Command::new("javac")
+        .arg("J.java")
+        .current_dir(folder.path())
+        .status();
+    assert!(compiles.unwrap().success());
+    let said = recorded(folder.path(), &["java", "-cp", ".", "J", "sync"]);
+    assert!(
+        said.contains("use locks of the virtual machine, which is not recorded"),
+        "{said}"
+    );
+    let flight = "-XX:StartFlightRecording=filename=j.jfr,settings=profile";
+    let java = [
+        "run", "--lock", "glibc", "--", "java", flight, "-cp", ".", "J", "sync",
+    ];
+    let (code, said) = locklab(folder.path(), &java);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = locklab(folder.path(), &["trace", "j.jfr"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("monitor of java.lang.Object"), "{said}");
+}
+
+#[test]
+fn worker_threads_of_node_get_an_answer() {
+    if !there(&["node", "--version"], "nodejs") {
+        return;
+    }
+    let folder = copied("node.js");
+    let said = recorded(folder.path(), &["node", "node.js"]);
+    assert!(waiting(&said) > 0.0, "{said}");
+    advised(folder.path());
+}
+
+#[test]
+fn the_c_part_of_a_program_in_go_gets_an_answer() {
+    let go = there(&["go", "version"], "golang") && there(&["gcc", "--version"], "gcc");
+    if !go {
+        return;
+    }
+    let folder = copied("cgo.go");
+    let built = std::process::Command::new("go")
+        .args(["build", "-o", "cgo", "cgo.go"])
+        .env("CGO_ENABLED", "1")
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOCACHE", folder.path().join("cache"))
+        .current_dir(folder.path())
+        .status();
+    assert!(built.unwrap().success(), "cgo.go is built");
+    let said = recorded(folder.path(), &["./cgo"]);
+    assert!(waiting(&said) >= 0.0, "{said}");
+    advised(folder.path());
+}
+
+#[test]
+fn python_with_lmdb_gets_an_answer_and_no_deadlock() {
+    // That of the distribution, whose package it is.
+    let python = "/usr/bin/python3";
+    if !there(&[python, "-c", "import lmdb"], "python3-lmdb") {
+        return;
+    }
+    let folder = copied("lm.py");
+    let said = recorded(folder.path(), &[python, "lm.py"]);
+    assert!(waiting(&said) > 0.0, "{said}");
+    advised(folder.path());
+}

@@ -1,0 +1,16 @@
+/* Right: as without sleepers. Threads come one by one, take the mutex once, and block to the end. */
+/* Two threads contend for one mutex; K threads are blocked in read(2)/sem_wait/pause until the program ends. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static volatile int stop; static sem_t s; static int pfd[2]; static long n;
+static void *idle(void *a) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); if ((long)a) { char c; if (read(pfd[0], &c, 1)) {} } else sem_wait(&s); return 0; }
+static void *f(void *a) { long c = 0; while (!stop) { pthread_mutex_lock(&m); n++; for (volatile int i = 0; i < 2000; i++); pthread_mutex_unlock(&m); for (volatile int i = 0; i < 2000; i++); c++; } return (void *)c; }
+int main(int argc, char **argv) { int K = argc > 1 ? atoi(argv[1]) : 0; long how = argc > 2 ? atoi(argv[2]) : 0; pthread_t t[2], x; if (pipe(pfd)) return 1; sem_init(&s, 0, 0);
+ 
+ for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, f, 0); for (int i = 0; i < K; i++) { usleep(1000000/(K+1)); pthread_create(&x, 0, idle, (void *)how); }
+ struct timespec d = {2, 0}; nanosleep(&d, 0); stop = 1; long tot = 0; for (int i = 0; i < 2; i++) { void *r; pthread_join(t[i], &r); tot += (long)r; }
+ printf("rate %.0f ops/s\n", tot / 2.0); return 0; }
