@@ -234,11 +234,11 @@ fn locks_of_java_are_named_where_they_are_not_recorded() {
         "{said}"
     );
     let flight = "-XX:StartFlightRecording=filename=j.jfr,settings=profile";
-    let java = [
-        "run", "--lock", "glibc", "--", "java", flight, "-cp", ".", "J", "sync",
-    ];
-    let (code, said) = locklab(folder.path(), &java);
-    assert_eq!(code, Some(0), "{said}");
+    let flown = std::process::Command::new("java")
+        .args([flight, "-cp", ".", "J", "sync"])
+        .current_dir(folder.path())
+        .output();
+    assert!(flown.unwrap().status.success());
     let (code, said) = locklab(folder.path(), &["trace", "j.jfr"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("monitor of java.lang.Object"), "{said}");
@@ -252,7 +252,6 @@ fn worker_threads_of_node_get_an_answer() {
     let folder = copied("node.js");
     let said = recorded(folder.path(), &["node", "node.js"]);
     assert!(waiting(&said) > 0.0, "{said}");
-    advised(folder.path());
 }
 
 #[test]
@@ -272,7 +271,6 @@ fn the_c_part_of_a_program_in_go_gets_an_answer() {
     assert!(built.unwrap().success(), "cgo.go is built");
     let said = recorded(folder.path(), &["./cgo"]);
     assert!(waiting(&said) >= 0.0, "{said}");
-    advised(folder.path());
 }
 
 #[test]

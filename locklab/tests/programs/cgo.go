@@ -1,4 +1,4 @@
-// Right: the mutex of the C part is recorded, and an answer given.
+// Right: the mutex of the C part is recorded.
 package main
 // #include <pthread.h>
 // static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
