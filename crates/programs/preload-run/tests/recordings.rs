@@ -153,7 +153,10 @@ fn a_program_that_recording_would_slow_is_recorded_in_windows() {
     let recorded = json["recorded_ns"].as_f64().unwrap();
     assert!(counts["acquired"].as_u64().unwrap() > 1000, "{json}");
     assert!(counts["held_ns"].as_f64().unwrap() < recorded, "{json}");
-    assert!(counts["waited_ns"].as_f64().unwrap() < recorded / 10.0, "{json}");
+    assert!(
+        counts["waited_ns"].as_f64().unwrap() < recorded / 10.0,
+        "{json}"
+    );
 }
 
 #[test]
