@@ -31,6 +31,10 @@ impl Trace {
 }
 
 /// The records of a thread.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each thread, and the usual one is the large one"
+)]
 pub enum Records<'a> {
     /// They are those of the file.
     Recorded(Events<'a>),
