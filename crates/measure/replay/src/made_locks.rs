@@ -11,26 +11,16 @@
 //! change a recording in which there is none.
 
 use crate::cpus::on_all_cpus;
-use locklab_trace::{Attempt, Event, Trace};
+use locklab_trace::Trace;
 use std::sync::Arc;
 
 mod instead;
 mod pairs;
+mod sections;
 
 use instead::Made;
 use pairs::{FEWEST, PER_OTHER, Pair, may_be_locks};
-
-/// A section of the mutex in a thread.
-#[derive(Clone, Copy, Debug)]
-struct Section {
-    /// The times at which the mutex was asked for, given up, and free.
-    asked: u64,
-    given_up: u64,
-    freed: u64,
-    stack: u64,
-    waited: bool,
-    signalled: bool,
-}
+use sections::{Deed, Deeds, Place, Sections};
 
 /// Returns the recording with the locks that are made of mutexes and conditions as locks,
 /// if there are any. Records are read again and again, and never all in memory: there are
@@ -42,125 +32,6 @@ pub(crate) fn recognised(mut trace: Trace) -> Trace {
         }
     }
     trace
-}
-
-/// Says where a record lies.
-enum Place {
-    /// It lies in no section.
-    Outside,
-    /// It begins one.
-    Begins,
-    /// It lies within one.
-    Within,
-    /// It ends this one.
-    Ends(Section),
-}
-
-/// Follows the sections of the mutex in a thread, record by record.
-struct Sections {
-    pair: Pair,
-    open: Option<Section>,
-    given_up: bool,
-}
-
-impl Sections {
-    fn of(pair: Pair) -> Self {
-        Self {
-            pair,
-            open: None,
-            given_up: false,
-        }
-    }
-
-    fn next(&mut self, tick: u64, event: &Event<'_>) -> Place {
-        if let Event::Request {
-            lock,
-            stack,
-            access,
-        } = *event
-            && lock == self.pair.mutex
-        {
-            self.given_up = false;
-            self.open = (access.attempt == Attempt::Waits).then_some(Section {
-                asked: tick,
-                given_up: tick,
-                freed: tick,
-                stack,
-                waited: false,
-                signalled: false,
-            });
-            return match self.open {
-                Some(_) => Place::Begins,
-                None => Place::Outside,
-            };
-        }
-        let Some(open) = &mut self.open else {
-            return Place::Outside;
-        };
-        match *event {
-            Event::Wait { condition, .. } if condition == self.pair.condition => {
-                open.waited = true;
-            }
-            Event::Signal { condition, .. } if condition == self.pair.condition => {
-                open.signalled = true;
-            }
-            Event::Release { lock } if lock == self.pair.mutex => {
-                open.given_up = tick;
-                self.given_up = true;
-            }
-            Event::Released if self.given_up => {
-                let section = Section {
-                    freed: tick,
-                    ..*open
-                };
-                (self.open, self.given_up) = (None, false);
-                return Place::Ends(section);
-            }
-            _ => {}
-        }
-        Place::Within
-    }
-}
-
-/// Names what a section does to the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
-    /// It takes the lock.
-    Takes,
-    /// It gives the lock back, which it has had since then.
-    GivesBack(u64),
-    /// Whoever holds it looks at something else under the mutex.
-    Looks,
-    /// It is none that a lock has.
-    Other,
-}
-
-/// Says of each section of a thread in turn what it does.
-#[derive(Default)]
-struct Deeds {
-    since: Option<u64>,
-    later: bool,
-}
-
-impl Deeds {
-    fn next(&mut self, section: &Section) -> Deed {
-        // Who gives back first has taken it before the recording began.
-        if !std::mem::replace(&mut self.later, true) && section.signalled {
-            self.since = Some(0);
-        }
-        match (section.waited, section.signalled, self.since) {
-            (_, false, None) => {
-                self.since = Some(section.given_up);
-                Deed::Takes
-            }
-            (false, true, Some(from)) => {
-                self.since = None;
-                Deed::GivesBack(from)
-            }
-            (false, false, Some(_)) => Deed::Looks,
-            _ => Deed::Other,
-        }
-    }
 }
 
 /// Describes what a thread does with a pair.
@@ -213,6 +84,7 @@ mod tests {
     use super::*;
     use crate::survey::Survey;
     use locklab_trace::{Access, Header, LockKind, file};
+    use locklab_trace::{Attempt, Event};
 
     type Records<'a> = Vec<(u64, Event<'a>)>;
 

@@ -4,7 +4,7 @@
 //! It must never change a record outside of such a section.
 
 use super::pairs::Pair;
-use super::{Deed, Deeds, Place, Section, Sections};
+use super::sections::{Deed, Deeds, Place, Section, Sections};
 use locklab_trace::{Access, Attempt, Event, LockKind, Otherwise, Records, Thread};
 use std::collections::VecDeque;
 

@@ -3,8 +3,9 @@
 //! It must never trust a byte: the file may be foreign, cut off or damaged.
 
 use super::index::Index;
+use super::info::{Fault, InWindows, Info, Missing};
+use super::records::{Thread, Trace};
 use super::windows::Windows;
-use super::{Fault, InWindows, Info, Missing, Thread, Trace};
 use crate::bytes::{Bytes, Payloads};
 use crate::header::{BLOCK, FIRST, Fields, MAGIC, OLDEST, Source, Stopped, VERSION};
 use std::collections::BTreeMap;

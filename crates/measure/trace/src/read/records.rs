@@ -1,14 +1,48 @@
-//! The records of a thread, as they were recorded or seen otherwise.
+//! A recording that was read, and the records of its threads, as they were recorded or seen
+//! otherwise.
 //!
 //! Must never change what the header says.
 
-use super::{Thread, Trace};
-use crate::bytes::Part;
+use super::info::{Info, Missing};
+use super::windows::{Windows, WithoutGaps};
+use crate::bytes::{Bytes, Part};
 use crate::decode::Position;
 use crate::event::Event;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// A thread of a recording.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Its number in the recording.
+    pub number: u64,
+    /// The number of its program image.
+    pub image: u64,
+    /// The time at which its image ended, and the nanoseconds for which it had had a
+    /// CPU then, if it had not ended itself.
+    pub ran: Option<(u64, u64)>,
+    /// Says where its records are in the file, in order of time, with the time of the
+    /// first.
+    pub(super) pieces: Vec<(u64, Range<usize>)>,
+}
+
+/// A recording that has been read.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Holds what the header says.
+    pub info: Info,
+    /// Holds what is not there.
+    pub missing: Missing,
+    /// The threads, by number.
+    pub threads: Vec<Thread>,
+    pub(super) bytes: Bytes,
+    /// The time at which it ended, with what is between windows.
+    pub(super) last: u64,
+    pub(super) windows: Option<Windows>,
+    /// Says how else the records are seen, one way upon the other.
+    pub(super) otherwise: Vec<Arc<dyn Otherwise>>,
+}
 
 /// Another way to see what was recorded: other records for each thread. They are made
 /// while they are read, so that they need no memory.
@@ -27,6 +61,32 @@ impl Trace {
     pub fn seen(mut self, otherwise: Arc<dyn Otherwise>) -> Self {
         self.otherwise.push(otherwise);
         self
+    }
+
+    /// Returns the records of a thread in order, with their times in ticks, up to the end
+    /// of the recording.
+    #[must_use]
+    pub fn events<'a>(&'a self, thread: &'a Thread) -> Records<'a> {
+        let events = Events {
+            trace: self,
+            pieces: thread.pieces.iter(),
+            part: Part::Here(&[]),
+            position: Position::START,
+        };
+        let mut records = match &self.windows {
+            Some(windows) => Records::Otherwise(Box::new(WithoutGaps::of(events, windows))),
+            None => Records::Recorded(events),
+        };
+        for other in &self.otherwise {
+            records = Records::Otherwise(other.records(thread, records));
+        }
+        records
+    }
+
+    /// Returns the nanoseconds of so many ticks.
+    #[must_use]
+    pub fn nanoseconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.info.nanoseconds_per_tick
     }
 }
 
@@ -57,10 +117,10 @@ impl<'a> Iterator for Records<'a> {
 
 /// The records of a thread in the file, up to the end of the recording.
 pub struct Events<'a> {
-    pub(super) trace: &'a Trace,
-    pub(super) pieces: std::slice::Iter<'a, (u64, Range<usize>)>,
-    pub(super) part: Part<'a>,
-    pub(super) position: Position,
+    trace: &'a Trace,
+    pieces: std::slice::Iter<'a, (u64, Range<usize>)>,
+    part: Part<'a>,
+    position: Position,
 }
 
 impl<'a> Iterator for Events<'a> {

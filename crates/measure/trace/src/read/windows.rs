@@ -9,7 +9,6 @@
 //!
 //! It must never show an operation that was recorded in part.
 
-use super::records::Events;
 use crate::event::Event;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -119,8 +118,8 @@ struct Asked {
 }
 
 /// The records of a thread without gaps.
-pub(super) struct WithoutGaps<'a> {
-    events: Events<'a>,
+pub(super) struct WithoutGaps<'a, E> {
+    events: E,
     windows: &'a Windows,
     last: Place,
     pending: Option<Pending<'a>>,
@@ -131,8 +130,8 @@ pub(super) struct WithoutGaps<'a> {
     ended: bool,
 }
 
-impl<'a> WithoutGaps<'a> {
-    pub(super) fn of(events: Events<'a>, windows: &'a Windows) -> Self {
+impl<'a, E> WithoutGaps<'a, E> {
+    pub(super) fn of(events: E, windows: &'a Windows) -> Self {
         Self {
             events,
             windows,
@@ -273,7 +272,7 @@ impl<'a> WithoutGaps<'a> {
     }
 }
 
-impl<'a> Iterator for WithoutGaps<'a> {
+impl<'a, E: Iterator<Item = (u64, Event<'a>)>> Iterator for WithoutGaps<'a, E> {
     type Item = (u64, Event<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
