@@ -85,6 +85,29 @@ fn a_mutex_with_a_condition_is_a_lock_and_no_deadlock() {
 }
 
 #[test]
+fn a_lock_that_is_held_asleep_leaves_no_other_lock_a_gain() {
+    let Some(folder) = compiled("asleep", &[]) else {
+        return;
+    };
+    recorded(folder.path(), &["./asleep"]);
+    let arguments = [
+        "advise",
+        "program.trace",
+        "--quiet",
+        "--no-replay",
+        "--locks",
+        "ttas",
+    ];
+    let (code, said) = locklab(folder.path(), &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("while sections take as long as recorded"),
+        "{said}"
+    );
+    assert!(said.contains("do not hold it across waits"), "{said}");
+}
+
+#[test]
 fn no_other_lock_is_advised_for_one_that_stays_as_it_is() {
     let Some(folder) = compiled("rmtest", &[]) else {
         return;
