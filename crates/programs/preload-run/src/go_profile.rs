@@ -5,10 +5,10 @@
 //! waited; a block profile names the waits. Neither says how long goroutines worked, so there
 //! is no bound. It must never be taken for a recording: nothing can be simulated of it.
 
+use crate::runtime_profile;
 use flate2::read::GzDecoder;
 use locklab_document::number::{percent, time};
-use locklab_document::{Document, Section, render};
-use locklab_lock_use::{Counts, LockUse, Used};
+use locklab_lock_use::LockUse;
 use prost::Message;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,8 +16,6 @@ use std::fs::File;
 use std::io::{Cursor, Read as _};
 use std::path::Path;
 
-/// Rows that the text shows.
-const MOST: usize = 20;
 /// The most bytes of a profile: Go's are of kilobytes.
 const LARGEST: u64 = 256 << 20;
 
@@ -167,19 +165,12 @@ impl GoProfile {
             if kind.is_some_and(|(_, _, lock)| *lock) {
                 locks_ns += waited;
             }
-            rows.push(Used {
-                name: place(&frames),
-                kind: kind.map(|(_, words, _)| (*words).to_owned()),
-                locks: 0,
-                counts: Counts {
-                    acquired: None,
-                    contended: count.max(0).cast_unsigned(),
-                    waited_ns: Some(waited),
-                    longest_ns: None,
-                    held_ns: None,
-                },
-                spent: None,
-            });
+            rows.push(runtime_profile::row(
+                place(&frames),
+                kind.map(|(_, words, _)| (*words).to_owned()),
+                count.max(0).cast_unsigned(),
+                waited,
+            ));
         }
         Some(Self {
             file: file.display().to_string(),
@@ -192,33 +183,24 @@ impl GoProfile {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut document = Document {
-            title: format!("Waits of goroutines, from {}", self.file),
-            head: vec![(
-                "Figures".into(),
-                "a profile of Go's runtime; read, not measured here".into(),
-            )],
-            ..Document::default()
-        };
-        document.push(Section::new("").prose(self.verdict()).note(self.note()));
-        document.push(LockUse::section("Where", &self.used.sites, MOST));
-        render::text(&document, render::Colour::for_stdout())
+        runtime_profile::text(
+            format!("Waits of goroutines, from {}", self.file),
+            "a profile of Go's runtime; read, not measured here",
+            (self.verdict(), self.note()),
+            &self.used.sites,
+        )
     }
 
     /// Returns the report for programs.
     #[must_use]
     pub fn json(&self) -> Value {
-        let rows =
-            self.used.sites.iter().map(
-                |row| json!({ "name": row.name, "kind": row.kind, "counts": row.counts.json() }),
-            );
         json!({
             "schema": 1,
             "kind": "go_profile",
             "provenance": { "source": "files", "name": "pprof" },
             "of_releases": self.of_releases,
             "waited_for_locks_ns": self.locks_ns,
-            "rows": rows.collect::<Vec<_>>(),
+            "rows": runtime_profile::json(&self.used.sites),
             "verdict": self.verdict(),
             "notes": [self.note()],
         })

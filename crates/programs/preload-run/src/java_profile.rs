@@ -5,10 +5,10 @@
 //! ask, 10 or 20 ms by default; how long threads worked is not. It must never be taken for
 //! a recording of all waits: nothing can be simulated of it, and it is no bound.
 
+use crate::runtime_profile;
 use locklab_document::number::{count, percent, time};
-use locklab_document::{Document, Section, render};
 use locklab_host::error::Error;
-use locklab_lock_use::{Counts, LockUse, Used};
+use locklab_lock_use::LockUse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -17,8 +17,6 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Rows that the text shows.
-const MOST: usize = 20;
 /// The first bytes of a recording of the Flight Recorder.
 const MAGIC: &[u8] = b"FLR\0";
 /// The events that are read.
@@ -180,19 +178,7 @@ impl JavaProfile {
             }
             shortest_ns = shortest_ns.min(waited);
             let frames = values.stack_trace.as_ref().map_or(&[][..], |of| &of.frames);
-            rows.push(Used {
-                name: place(frames),
-                kind: Some(kind),
-                locks: 0,
-                counts: Counts {
-                    acquired: None,
-                    contended: 1,
-                    waited_ns: Some(waited),
-                    longest_ns: None,
-                    held_ns: None,
-                },
-                spent: None,
-            });
+            rows.push(runtime_profile::row(place(frames), Some(kind), 1, waited));
         }
         Some(Self {
             file: file.display().to_string(),
@@ -207,26 +193,17 @@ impl JavaProfile {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut document = Document {
-            title: format!("Waits of Java's threads, from {}", self.file),
-            head: vec![(
-                "Figures".into(),
-                "events of Java's Flight Recorder; read, not measured here".into(),
-            )],
-            ..Document::default()
-        };
-        document.push(Section::new("").prose(self.verdict()).note(self.note()));
-        document.push(LockUse::section("Where", &self.used.sites, MOST));
-        render::text(&document, render::Colour::for_stdout())
+        runtime_profile::text(
+            format!("Waits of Java's threads, from {}", self.file),
+            "events of Java's Flight Recorder; read, not measured here",
+            (self.verdict(), self.note()),
+            &self.used.sites,
+        )
     }
 
     /// Returns the report for programs.
     #[must_use]
     pub fn json(&self) -> Value {
-        let rows =
-            self.used.sites.iter().map(
-                |row| json!({ "name": row.name, "kind": row.kind, "counts": row.counts.json() }),
-            );
         json!({
             "schema": 1,
             "kind": "java_profile",
@@ -235,7 +212,7 @@ impl JavaProfile {
             "locks": self.locks,
             "waited_for_locks_ns": self.locks_ns,
             "shortest_wait_ns": Some(self.shortest_ns).filter(|ns| ns.is_finite()),
-            "rows": rows.collect::<Vec<_>>(),
+            "rows": runtime_profile::json(&self.used.sites),
             "verdict": self.verdict(),
             "notes": [self.note()],
         })

@@ -18,6 +18,7 @@ mod profile;
 mod program;
 mod recorded;
 mod recording;
+mod runtime_profile;
 pub mod signals;
 mod summary;
 mod symbols;

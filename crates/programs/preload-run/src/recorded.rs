@@ -4,14 +4,14 @@
 //! It turns a recording into text and JSON, and reads the program's files for
 //! names. It must never claim more than was recorded.
 
-use crate::summary::{LOCKS_OF_RUNTIMES, time};
+use crate::summary::{locks_of_runtime, time};
 use crate::symbols::Symbols;
 use crate::unrecorded;
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
 use locklab_host::error::Error;
-use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN};
+use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
 use locklab_replay::{Limits, Recording, Survey, Tally};
 use locklab_trace::{Apart, InWindows, LockKind, Source, Stopped};
 use serde_json::{Value, json};
@@ -97,14 +97,10 @@ impl Recorded {
             if let Some(others) = not_seen(self.recording.survey(), &self.recording) {
                 return format!("No pthread mutex or rwlock was taken; {others}.");
             }
-            let own = LOCKS_OF_RUNTIMES
-                .iter()
-                .find(|(start, _)| self.recording.program_name().starts_with(start))
-                .map_or(
-                    "spinlocks, semaphores, OpenMP and locks that a language brings itself \
-                     (Rust, Go, Java) are not seen",
-                    |(_, own)| own,
-                );
+            let own = locks_of_runtime(self.recording.program_name()).unwrap_or(
+                "spinlocks, semaphores, OpenMP and locks that a language brings itself (Rust, Go, \
+                 Java) are not seen",
+            );
             return format!(
                 "No pthread lock was taken; {own}. 'locklab record --system' sees such locks."
             );
@@ -121,14 +117,10 @@ impl Recorded {
             return self.waits_of_kernel();
         }
         let times = &self.used.times;
-        let spent = format!(
-            "threads with work spend {} % of their time waiting for locks or waking waiters",
-            percent(100.0 * times.share())
-        );
         if !times.is_worth_a_try() {
             return nothing_to_gain(&self.recording);
         }
-        let spent = spent.replacen("threads", "Threads", 1);
+        let spent = spent(times).replacen("threads", "Threads", 1);
         match self.hottest_lock() {
             Some((lock, part)) => format!("{spent}. {part} % of the waiting is for {lock}."),
             None => format!("{spent}."),
@@ -186,11 +178,8 @@ impl Recorded {
                     .into(),
             );
         }
-        let program = self.recording.program_name();
-        let of_runtime = LOCKS_OF_RUNTIMES
-            .iter()
-            .find(|(start, _)| program.starts_with(start));
-        if let (Some((_, own)), Source::Program) = (of_runtime, info.source) {
+        let own = locks_of_runtime(self.recording.program_name());
+        if let (Some(own), Source::Program) = (own, info.source) {
             notes.push(format!(
                 "{own}, which is not recorded here. 'locklab record --system' sees such locks."
             ));
@@ -436,10 +425,7 @@ impl Recorded {
 #[must_use]
 pub fn nothing_to_gain(recording: &Recording) -> String {
     let times = recording.times();
-    let spent = format!(
-        "threads with work spend {} % of their time waiting for locks or waking waiters",
-        percent(100.0 * times.share())
-    );
+    let spent = spent(&times);
     let others = match times.idle_ns > NOTHING_TO_GAIN * times.lived_ns {
         true => not_seen(recording.survey(), recording),
         false => None,
@@ -448,6 +434,14 @@ pub fn nothing_to_gain(recording: &Recording) -> String {
         Some(others) => format!("Nothing to gain by its pthread locks: {spent}. But {others}."),
         None => format!("Nothing to gain: {spent}."),
     }
+}
+
+/// Returns the part of their time that threads lost to locks, as a clause.
+fn spent(times: &Times) -> String {
+    format!(
+        "threads with work spend {} % of their time waiting for locks or waking waiters",
+        percent(100.0 * times.share())
+    )
 }
 
 /// Returns what the program's files call that is not recorded, in a clause that names it.

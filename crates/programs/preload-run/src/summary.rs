@@ -15,7 +15,7 @@ const MOST: usize = 3;
 
 /// The locks that language runtimes use, by the prefix of the name of the
 /// runtime's program.
-pub(crate) const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
+const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
     ("python", "Python's threading.Lock is a semaphore"),
     ("pypy", "Python's threading.Lock is a semaphore"),
     (
@@ -24,6 +24,13 @@ pub(crate) const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
     ),
     ("dotnet", ".NET's lock belongs to its runtime"),
 ];
+
+/// Returns what locks the runtime of a program of this name has, as a clause, if that is known.
+pub(crate) fn locks_of_runtime(program: &str) -> Option<&'static str> {
+    let mut runtimes = LOCKS_OF_RUNTIMES.iter();
+    let of = runtimes.find(|(start, _)| program.starts_with(start));
+    of.map(|(_, own)| *own)
+}
 
 impl Summary {
     /// Returns a convoy, if there was one: the lock was handed to sleeping threads, and
@@ -55,12 +62,8 @@ impl Summary {
     /// Returns a note that a program uses locks other than those that were replaced,
     /// where that is known of its runtime.
     fn not_replaced(&self, chosen: &Chosen, program: &str) -> Option<String> {
-        let own = LOCKS_OF_RUNTIMES
-            .iter()
-            .find(|(start, _)| program.starts_with(start))
-            .map(|(_, own)| *own);
         let waits = chosen.lock != GLIBC && chosen.wait != Wait::Spin;
-        let own = own.filter(|_| self.images > 0 && waits)?;
+        let own = locks_of_runtime(program).filter(|_| self.images > 0 && waits)?;
         let contended = match self.sleeps {
             0 => "0 pthread mutexes contended (no thread slept for one)".into(),
             1 => "a thread slept for a pthread mutex once".into(),
