@@ -20,6 +20,11 @@ pub(crate) struct SharedWords(HashMap<Word, Word>);
 impl SharedWords {
     /// Finds them in a recording.
     pub(crate) fn find(events: &Events) -> Self {
+        let mut pairs = events.threads.windows(2);
+        if pairs.all(|pair| pair[0].process == pair[1].process) {
+            // One process shares no word.
+            return Self::default();
+        }
         let process = |thread: u32| events.threads[thread as usize].process;
         let (mut waiting, mut waking) = (HashMap::new(), HashMap::new());
         let mut woken: HashMap<(Word, Word), usize> = HashMap::new();
