@@ -39,6 +39,7 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
         file: args.output.clone(),
         seconds: args.seconds,
         megabytes: args.megabytes,
+        whole: args.whole,
         command: args.command.clone(),
         round_trip: round_trip::here,
         cpu_use: CpuUse::now,

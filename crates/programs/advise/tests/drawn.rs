@@ -62,6 +62,7 @@ fn drawn_programs_are_simulated_and_never_deadlock() {
             file: file.clone(),
             seconds: None,
             megabytes: 16,
+            whole: true,
             command: vec![
                 program.clone().into(),
                 seed.to_string().into(),

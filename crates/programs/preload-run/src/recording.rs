@@ -36,6 +36,9 @@ pub struct Recording {
     pub seconds: Option<f64>,
     /// The most room that it takes, in units of 2^20 bytes.
     pub megabytes: u32,
+    /// Says whether all of the time is recorded, however much that slows the program, and
+    /// not windows of it.
+    pub whole: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Measures how far apart the machine's CPUs are: the round trip of a cache line, in
@@ -155,8 +158,10 @@ impl ReadyToRecord {
         // What was recorded until a signal is still reported.
         signals::listen();
         let mut watch = None;
-        let windows = file.try_clone();
-        let windows = windows.map(|file| Windows::begin(header, file, ticks));
+        let windows = (!self.recording.whole)
+            .then(|| file.try_clone().ok())
+            .flatten()
+            .map(|file| Windows::begin(header, file, ticks));
         let status = match command.spawn().and_then(|child| {
             watch = Some(Watch::begin(child.id(), &self.library));
             signals::wait(child)
@@ -168,7 +173,7 @@ impl ReadyToRecord {
                 return Err(Error::Failed(format!("{program} does not start: {e}")));
             }
         };
-        if let Ok(windows) = windows {
+        if let Some(windows) = windows {
             windows.end();
         }
         let client_after = client();

@@ -51,6 +51,7 @@ fn recording(folder: &Path, words: &[&str]) -> Recording {
         file: folder.join("recording"),
         seconds: None,
         megabytes: 16,
+        whole: true,
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
         cpu_use: || None,
@@ -139,6 +140,7 @@ fn a_program_that_recording_would_slow_is_recorded_in_windows() {
     let words = [program.to_str().unwrap(), "busy"];
     let busy = Recording {
         megabytes: 512,
+        whole: false,
         ..recording(folder.path(), &words)
     };
     let (status, text, json) = record(busy);
@@ -157,6 +159,24 @@ fn a_program_that_recording_would_slow_is_recorded_in_windows() {
         counts["waited_ns"].as_f64().unwrap() < recorded / 10.0,
         "{json}"
     );
+}
+
+#[test]
+fn who_asks_for_the_whole_time_gets_no_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let words = [program.to_str().unwrap(), "busy"];
+    // Longer than what is recorded before it is decided, and short to read.
+    let busy = Recording {
+        seconds: Some(0.15),
+        megabytes: 512,
+        ..recording(folder.path(), &words)
+    };
+    let (status, _, json) = record(busy);
+    assert_eq!(status, 7);
+    assert!(json["windows"].is_null(), "{json}");
 }
 
 #[test]

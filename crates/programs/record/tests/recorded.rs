@@ -17,6 +17,7 @@ fn record(folder: &Path, command: &[&str]) -> (u8, Recorded) {
         file: folder.join("recording"),
         seconds: None,
         megabytes: 16,
+        whole: true,
         command: command.iter().map(Into::into).collect(),
         round_trip: || None,
         cpu_use: || None,

@@ -16,6 +16,10 @@ pub struct RecordArgs {
     /// 9 bytes, and 14 if it waited
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub megabytes: u32,
+    /// Record all of the time, however much that slows the program [default: windows, where
+    /// recording would take more than a fortieth of its threads' time]
+    #[arg(long, conflicts_with_all = ["from_perf", "system", "kernel", "pid", "cgroup"])]
+    pub whole: bool,
     /// Make the recording from a file with the output of 'perf script' for a
     /// kernel's lock tracepoints, instead of running a program
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["seconds", "megabytes", "command"])]
