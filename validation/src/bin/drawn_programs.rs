@@ -12,6 +12,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// The part by which a simulated rate may be off.
 const NEAR: f64 = 0.15;
+/// The rounds of each thread. With these a program runs for a tenth of a second to one; of
+/// shorter ones two runs differ by more than [`NEAR`].
+const ROUNDS: u32 = 40_000;
 /// The part of the programs that is asked for.
 const ASKED: f64 = 0.9;
 
@@ -45,7 +48,7 @@ fn main() -> Result<ExitCode, String> {
         let file = folder.path().join("trace");
         let mut record = Command::new(&locklab);
         record.args(["record", "-q", "-o"]).arg(&file).arg("--");
-        run(record.arg(&program).arg(seed.to_string()))?;
+        run(record.arg(&program).args([seed.to_string(), ROUNDS.to_string()]))?;
         let mut advise = Command::new(&locklab);
         advise.args(["advise", "-q", "--json", "--no-replay", "--draws", "2"]);
         advise.args(["--locks", "futex-adaptive"]).arg(&file);
