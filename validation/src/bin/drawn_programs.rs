@@ -48,7 +48,9 @@ fn main() -> Result<ExitCode, String> {
         let file = folder.path().join("trace");
         let mut record = Command::new(&locklab);
         record.args(["record", "-q", "-o"]).arg(&file).arg("--");
-        run(record.arg(&program).args([seed.to_string(), ROUNDS.to_string()]))?;
+        run(record
+            .arg(&program)
+            .args([seed.to_string(), ROUNDS.to_string()]))?;
         let mut advise = Command::new(&locklab);
         advise.args(["advise", "-q", "--json", "--no-replay", "--draws", "2"]);
         advise.args(["--locks", "futex-adaptive"]).arg(&file);

@@ -148,6 +148,7 @@ fn run(
         file: bench.folder.join("recording"),
         seconds: None,
         megabytes: MEGABYTES,
+        whole: false,
         command: words.iter().map(Into::into).collect(),
         round_trip: || None,
         cpu_use: || None,
