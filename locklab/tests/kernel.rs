@@ -111,6 +111,36 @@ fn fstat_and_context_switch_count_the_same_twice() {
 }
 
 #[test]
+fn a_server_with_a_cpu_of_its_own_counts_the_same_twice() {
+    let Some(guest) = guest() else { return };
+    for program in ["/usr/sbin/nginx", "/usr/bin/ab"] {
+        if !Path::new(program).is_file() {
+            println!("skipped: {program} is missing (apt-get install nginx-light apache2-utils)");
+            return;
+        }
+    }
+    let counted = |vcpus| {
+        let churn = ["--workload", "nginx-churn", "--operations", "40"];
+        let measured = guest.measured(&[&churn[..], &["--vcpus", vcpus, "--next-line"]].concat());
+        measured["counts"].clone()
+    };
+    let [all, one, two] = std::thread::scope(|scope| {
+        let runs = ["1", "2", "2"].map(|vcpus| scope.spawn(move || counted(vcpus)));
+        runs.map(|run| run.join().unwrap())
+    });
+    assert_eq!(one, two);
+    for mode in ["user", "kernel"] {
+        let instructions = |of: &Value| of[mode]["instructions"].as_u64().unwrap();
+        // The client has the rest.
+        let (server, both) = (instructions(&one), instructions(&all));
+        assert!(
+            server > both / 20 && server < both * 3 / 4,
+            "{mode}: {server} of {both}"
+        );
+    }
+}
+
+#[test]
 fn a_guest_that_fails_gives_its_last_lines_and_no_counts() {
     let Some(guest) = guest() else { return };
     // There is no such first program: the kernel panics.
@@ -155,7 +185,7 @@ fn arguments_that_make_no_sense_are_said() {
     assert!(error.contains("0 pairs show nothing"), "{error}");
     let (code, error) = run(&["compare", file, "--tcg", "--vcpus", "4"]);
     assert_eq!(code, Some(2));
-    assert!(error.contains("several vCPUs need KVM"), "{error}");
+    assert!(error.contains("4 vCPUs needs KVM"), "{error}");
     let (code, error) = run(&["compare", file, "--vcpus", "0"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("start at 1"), "{error}");

@@ -27,6 +27,8 @@ pub(crate) struct Arguments {
     pub(crate) sample: Option<Lengths>,
     /// Predict conditional branches by other hashes too.
     pub(crate) hashes: bool,
+    /// Report the counts of this vCPU alone.
+    pub(crate) vcpu: Option<usize>,
 }
 
 impl Arguments {
@@ -45,7 +47,7 @@ impl Arguments {
         let (mut size, mut ways, mut line) = (None, None, None);
         let (mut prefetch, mut markers) = (Prefetch::None, system);
         let (mut out, mut hot, mut sites, mut processor) = (None, None, None, None);
-        let (mut sample, mut hashes) = (None, false);
+        let (mut sample, mut hashes, mut vcpu) = (None, false, None);
         for argument in arguments {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!(
@@ -65,6 +67,7 @@ impl Arguments {
                 }
                 "markers" => markers = switch(name, value)?,
                 "hashes" => hashes = switch(name, value)?,
+                "vcpu" => vcpu = Some(number(name, value)? as usize),
                 "sample" => {
                     sample = match value {
                         "on" => Some(Lengths::default()),
@@ -84,7 +87,7 @@ impl Arguments {
                 _ => {
                     return Err(format!(
                         "unknown argument '{name}': there are out, size, ways, line, prefetch, \
-                         markers, hot, processor, sites, sample and hashes"
+                         markers, hot, processor, sites, sample, hashes and vcpu"
                     ));
                 }
             }
@@ -111,6 +114,9 @@ impl Arguments {
         }
         if hashes && processor.is_none() {
             return Err("hashes=on needs processor=NAME, whose predictor they are for".into());
+        }
+        if vcpu.is_some() && !system {
+            return Err("vcpu=N is for a whole machine: a program has threads instead".into());
         }
         let default = Geometry::default();
         let usual =
@@ -141,6 +147,7 @@ impl Arguments {
             sites,
             sample,
             hashes,
+            vcpu,
         })
     }
 }
@@ -220,6 +227,8 @@ mod tests {
             ("out=o,sample=on", false, "needs processor=NAME"),
             ("out=o,hashes=on", false, "needs processor=NAME"),
             ("out=o,hashes=some", false, "on or off"),
+            ("out=o,vcpu=0", false, "whole machine"),
+            ("out=o,vcpu=last", true, "whole number"),
             ("out=o,sample=on,processor=zen-3", true, "markers=off"),
             (
                 "out=o,sites=s,processor=zen-3,markers=on",

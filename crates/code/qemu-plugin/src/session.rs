@@ -33,6 +33,8 @@ pub(crate) struct Session {
 pub(crate) struct Measured {
     /// Each vCPU's counts when the open part began.
     open: Option<Vec<ByMode>>,
+    /// The vCPU whose counts the parts have; that of all, if none is named.
+    only: Option<usize>,
     /// The closed parts, in order.
     pub(crate) parts: Vec<ByMode>,
     pub(crate) begins: u64,
@@ -71,6 +73,7 @@ pub(crate) fn start(arguments: Arguments, target: Target) -> &'static Session {
     SESSION.get_or_init(|| {
         let measured = Measured {
             open: (!arguments.markers).then(Vec::new),
+            only: arguments.vcpu,
             ..Measured::default()
         };
         OPEN.store(measured.open.is_some(), Relaxed);
@@ -133,6 +136,12 @@ impl Session {
     }
 
     fn report(&self, measured: &Measured) {
+        let vcpus = vcpu::read_all().len();
+        if let Some(only) = self.arguments.vcpu.filter(|only| *only >= vcpus) {
+            // The file stays empty, which is no result.
+            eprintln!("locklab: there is no vCPU {only}: the machine has {vcpus}, from 0 on");
+            return;
+        }
         let translator = self.translator();
         let rewritten = translator.rewritten();
         let mut written = report::write(&self.arguments, &self.target, measured, rewritten);
@@ -240,6 +249,9 @@ impl Measured {
         };
         let mut part = ByMode::default();
         for (vcpu, now) in counts.iter().enumerate() {
+            if self.only.is_some_and(|only| only != vcpu) {
+                continue;
+            }
             // A vCPU that appeared since began with nothing.
             let before = before.get(vcpu).copied().unwrap_or_default();
             for mode in [Mode::User, Mode::Kernel] {
@@ -288,6 +300,18 @@ mod tests {
         assert_eq!(measured.parts.len(), 2);
         assert_eq!(measured.total()[0].counts.instructions, 400 + 300 + 100);
         assert_eq!(measured.total()[1].counts.instructions, 200 + 100);
+    }
+
+    #[test]
+    fn one_vcpu_can_be_reported_alone() {
+        let mut measured = Measured {
+            only: Some(1),
+            ..Measured::default()
+        };
+        measured.begin(vec![counts(1000, 5000), counts(10, 20)]);
+        measured.end(&[counts(1400, 5200), counts(310, 25)]);
+        assert_eq!(measured.total()[0].counts.instructions, 300);
+        assert_eq!(measured.total()[1].counts.instructions, 5);
     }
 
     #[test]

@@ -12,10 +12,14 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/reboot.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include "plan.h"
 #include "workloads.h"
 
 void finish(void)
@@ -62,6 +66,40 @@ static void open_port(void)
 	fail("there is no virtio-serial port named locklab");
 }
 
+/*
+ * Brings up the CPUs that the kernel left out (maxcpus=1). Where CPUs take turns, QEMU
+ * before 8.1 gives the next one only what the first leaves of its turn, and the kernel
+ * waits for a new CPU in a loop that leaves nothing: the start takes minutes. A
+ * process beside it that pauses hands its turns over.
+ */
+static void bring_up_cpus(void)
+{
+	pid_t pausing;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) >= plan.vcpus)
+		return;
+	pausing = fork();
+	if (pausing < 0)
+		fail("cannot fork");
+	if (pausing == 0)
+		for (;;) {
+			__builtin_ia32_pause();
+			sched_yield();
+		}
+	for (long cpu = 1; cpu < plan.vcpus; cpu++) {
+		char path[64];
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/online", cpu);
+		fd = open(path, O_WRONLY);
+		if (fd < 0 || write(fd, "1", 1) != 1)
+			fail("CPU %ld does not start", cpu);
+		close(fd);
+	}
+	kill(pausing, SIGKILL);
+	waitpid(pausing, NULL, 0);
+}
+
 int main(void)
 {
 	if (getpid() != 1) {
@@ -81,6 +119,7 @@ int main(void)
 	load_modules();
 	open_port();
 	read_plan("/lab/plan");
+	bring_up_cpus();
 	run_planned();
 	finish();
 }

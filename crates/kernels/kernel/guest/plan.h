@@ -16,6 +16,9 @@ extern struct plan {
 void begin(void);
 void end(void);
 
+/* Keeps this process, and what it starts from now on, on one CPU. */
+void pin(int cpu);
+
 /* calls.c */
 void run_fstat(void);
 void run_context_switch(int threads);

@@ -158,7 +158,7 @@ void read_plan(const char *path)
 	fclose(file);
 }
 
-static void pin(int cpu)
+void pin(int cpu)
 {
 	cpu_set_t set;
 

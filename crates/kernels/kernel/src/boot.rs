@@ -1,12 +1,13 @@
 //! One boot of one kernel in QEMU.
 //!
 //! Under TCG the plugin counts between the markers, and everything that could
-//! differ from boot to boot is fixed: one vCPU, instructions as the clock,
+//! differ from boot to boot is fixed: vCPUs take turns, with instructions as the clock,
 //! the date, the seed, no devices with outside input. A guest that hangs
 //! must never hang the cache.
 
 use crate::cache::{Tool, find, first_line};
 use crate::outcome::{self, Measured, Outcome};
+use crate::settings::GuestSettings;
 use locklab_host::error::Error;
 use locklab_host::process::{Launch, Trouble};
 use serde::Serialize;
@@ -47,6 +48,8 @@ pub struct Qemu {
     pub plugin: PathBuf,
     /// The name of the processor whose front end the plugin models beside its L1i.
     pub processor: Option<String>,
+    /// Says whether a miss of the modelled L1i brings in the next line too.
+    pub next_line: bool,
 }
 
 /// The parameters of a boot.
@@ -60,9 +63,13 @@ pub struct Boot<'a> {
     pub cmdline: &'a str,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// CPUs of the guest. Under TCG several are a check of locks: nothing is
-    /// counted then.
+    /// CPUs of the guest.
     pub vcpus: u64,
+    /// Says whether CPUs take turns under TCG, by a clock of instructions, so that counts
+    /// repeat. Otherwise each is a thread of the host, for a check of locks.
+    pub in_turn: bool,
+    /// The CPU that is counted; all of them if none is named.
+    pub counted_cpu: Option<u64>,
     /// Seed of all randomness in the guest.
     pub seed: u64,
     /// TCG or KVM.
@@ -100,14 +107,18 @@ impl Qemu {
             version,
             plugin,
             processor: None,
+            next_line: false,
         })
     }
 
-    /// Returns the same with the front end of a processor modelled.
-    #[must_use]
-    pub fn modelling(mut self, processor: Option<&str>) -> Self {
-        self.processor = processor.map(str::to_owned);
-        self
+    /// Returns the same with what the settings say is modelled.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no processor of that name.
+    pub fn modelling(mut self, settings: &GuestSettings) -> Result<Self, Error> {
+        self.processor = settings.processor()?.map(str::to_owned);
+        self.next_line = settings.next_line;
+        Ok(self)
     }
 
     /// Returns the command line of a boot whose files are in `folder`.
@@ -131,7 +142,7 @@ impl Qemu {
             }
             // A check, never a time: with instructions as the clock CPUs would
             // take turns, and never wait for one another.
-            Accelerator::Tcg if boot.vcpus > 1 => {
+            Accelerator::Tcg if !boot.in_turn => {
                 let cpu = match boot.alone {
                     true => "max,la57=off,-hypervisor",
                     false => "max,la57=off",
@@ -154,7 +165,7 @@ impl Qemu {
         add(&["-device", "virtserialport,chardev=results,name=locklab"]);
         // Boot output costs serial writes; a panic is printed anyway.
         let mut cmdline = "console=ttyS0 quiet panic=-1 oops=panic nokaslr".to_owned();
-        if boot.accelerator == Accelerator::Tcg && boot.vcpus > 1 {
+        if boot.accelerator == Accelerator::Tcg && !boot.in_turn {
             // The host may delay a timer longer than the kernel's test allows.
             cmdline.push_str(" no_timer_check");
         } else if boot.accelerator == Accelerator::Tcg {
@@ -163,6 +174,11 @@ impl Qemu {
             // leaves its loop at each: nine tenths of a boot. The PIT ticks
             // instead.
             cmdline.push_str(" nolapic_timer");
+            if boot.vcpus > 1 {
+                // The guest's first program brings up the others, which start at one time: so
+                // the counter of one is good for all, and the time needs no system call.
+                cmdline.push_str(" no_timer_check tsc=reliable maxcpus=1");
+            }
         }
         let cmdline = format!("{cmdline} {}", boot.cmdline);
         add(&["-append", cmdline.trim_end()]);
@@ -173,6 +189,12 @@ impl Qemu {
             plugin.push(",out=counts.json");
             if let Some(processor) = &self.processor {
                 plugin.push(format!(",processor={processor}"));
+            }
+            if self.next_line {
+                plugin.push(",prefetch=next-line");
+            }
+            if let Some(cpu) = boot.counted_cpu {
+                plugin.push(format!(",vcpu={cpu}"));
             }
             list.extend(["-plugin".into(), plugin]);
         }
@@ -290,12 +312,13 @@ mod tests {
             version: "QEMU emulator version 11.0".into(),
             plugin: "/p.so".into(),
             processor: Some("zen-3".into()),
+            next_line: false,
         }
     }
 
     #[test]
-    fn several_translated_cpus_run_at_once_and_count_nothing() {
-        let arguments = |vcpus, counted| {
+    fn translated_cpus_take_turns_or_run_at_once() {
+        let arguments = |vcpus, counted, counted_cpu: Option<u64>| {
             let boot = Boot {
                 image: Path::new("vmlinux"),
                 initramfs: Path::new("initramfs"),
@@ -304,16 +327,28 @@ mod tests {
                 vcpus,
                 seed: 1,
                 accelerator: Accelerator::Tcg,
+                in_turn: counted,
+                counted_cpu,
                 counted,
                 alone: !counted,
                 limit: Duration::from_secs(1),
             };
-            qemu().arguments(&boot).join(&OsString::from(" "))
+            let qemu = Qemu {
+                next_line: counted_cpu.is_some(),
+                ..qemu()
+            };
+            qemu.arguments(&boot).join(&OsString::from(" "))
         };
-        let one = arguments(1, true).into_string().unwrap();
+        let one = arguments(1, true, None).into_string().unwrap();
         assert!(one.contains("-icount") && one.contains("nolapic_timer"));
-        assert!(one.contains("/p.so,out=counts.json,processor=zen-3"));
-        let two = arguments(2, false).into_string().unwrap();
+        assert!(one.ends_with("/p.so,out=counts.json,processor=zen-3"));
+        assert!(!one.contains("maxcpus"));
+        let server = arguments(2, true, Some(1)).into_string().unwrap();
+        assert!(server.contains("-icount") && server.contains("nolapic_timer"));
+        assert!(
+            server.contains("maxcpus=1") && server.ends_with("zen-3,prefetch=next-line,vcpu=1")
+        );
+        let two = arguments(2, false, None).into_string().unwrap();
         assert!(two.contains("tcg,thread=multi") && two.contains("-smp 2,"));
         assert!(two.contains(",-hypervisor"));
         assert!(!two.contains("-icount") && !two.contains("nolapic_timer"));

@@ -77,6 +77,8 @@ impl Guests<'_> {
             cmdline,
             memory_mib: load.workload.memory_mib(),
             vcpus: load.vcpus,
+            in_turn: load.in_turn(),
+            counted_cpu: load.counted_cpu(),
             seed: run.seed,
             accelerator: self.accelerator,
             counted: run.counted && !load.profile,

@@ -179,6 +179,9 @@ impl Instrument for Kernels<'_> {
         if let Some(processor) = &self.qemu.processor {
             all.push(json!([processor, self.spans]));
         }
+        if self.qemu.next_line {
+            all.push(json!("next-line"));
+        }
         if self.lock_profile {
             all.push(json!(lock_report::KEY));
         }

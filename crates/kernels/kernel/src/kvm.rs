@@ -42,22 +42,21 @@ struct Kept {
 /// Chooses KVM where a probe boot succeeds, and otherwise gives the reason.
 ///
 /// # Errors
-/// If several CPUs were requested and there is no KVM, or the cache
-/// cannot be written; also after Ctrl-C.
+/// If a load has several CPUs that must not take turns and there is no KVM, or the
+/// cache cannot be written; also after Ctrl-C.
 pub fn choose(
     cache: &Cache<'_>,
     qemu: &Qemu,
     kernel: &Kernel,
     options: ProbeOptions,
-    vcpus: u64,
+    loads: &[Load],
 ) -> Result<(Accelerator, String), Error> {
     let (accelerator, why) = found(cache, qemu, kernel, options)?;
-    if accelerator == Accelerator::Tcg && vcpus > 1 {
-        return Err(Error::Failed(format!(
-            "{vcpus} vCPUs need KVM, and this is {why}; an exact count of instructions runs vCPUs \
-             in turn, so that no lock is contended as on hardware, and starts the second in \
-             minutes: leave out --vcpus"
-        )));
+    if accelerator == Accelerator::Tcg {
+        for load in loads {
+            load.check_in_turn()
+                .map_err(|error| Error::Failed(format!("{error}; this is {why}")))?;
+        }
     }
     Ok((accelerator, why))
 }

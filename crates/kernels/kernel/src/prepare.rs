@@ -11,7 +11,7 @@ use crate::making::{Making, Setting};
 use crate::metrics::{Figured, metrics};
 use crate::plan::{Plan, equipped};
 use crate::ready::with_metrics;
-use crate::report::{FRONT_END, MODEL};
+use crate::report::{FRONT_END, MODEL, NO_PREFETCH, SERVER_CPU, SHARED_CPU};
 use crate::torture::torture;
 use crate::workload::{Load, Workload};
 use locklab_host::error::Error;
@@ -41,7 +41,7 @@ pub fn prepare<'a>(
     cache: &'a Cache<'a>,
     plan: &Plan,
 ) -> Result<(Kernels<'a>, lab::Experiment), Error> {
-    let qemu = Qemu::find()?.modelling(plan.experiment.guests.processor()?);
+    let qemu = Qemu::find()?.modelling(&plan.experiment.guests)?;
     find_programs(&plan.loads)?;
     let asked = plan.loads.iter().map(|load| load.workload);
     let experiment = equipped(cache, &plan.experiment, asked)?;
@@ -51,7 +51,8 @@ pub fn prepare<'a>(
         let known = match accelerator {
             Some(known) => known,
             None => {
-                let (known, why) = choose(cache, &qemu, &ready.kernels[0], plan.probe, plan.vcpus)?;
+                let (known, why) =
+                    choose(cache, &qemu, &ready.kernels[0], plan.probe, &plan.loads)?;
                 making.fact("Accelerator", "", why);
                 for load in &plan.loads {
                     let lengths = load.lengths.as_ref();
@@ -85,6 +86,14 @@ pub fn prepare<'a>(
     let machine = qemu.version.clone();
     let (provenance, caveats) = if is_model(accelerator) {
         let mut caveats = vec![MODEL.to_owned()];
+        caveats.extend((!qemu.next_line).then(|| NO_PREFETCH.into()));
+        let server = |load: &&Load| load.workload.server_cpu().is_some();
+        if let Some(load) = plan.loads.iter().find(server) {
+            caveats.push(match load.counted_cpu() {
+                Some(_) => SERVER_CPU.to_owned(),
+                None => SHARED_CPU.to_owned(),
+            });
+        }
         caveats.extend(figured.front_end.then(|| FRONT_END.into()));
         (Provenance::Model(machine), caveats)
     } else {
@@ -93,6 +102,9 @@ pub fn prepare<'a>(
     let mut facts = vec![("QEMU".into(), qemu.version.clone())];
     if let (true, Some(processor)) = (is_model(accelerator), &qemu.processor) {
         facts.push(("Front end".into(), processor.clone()));
+    }
+    if is_model(accelerator) && qemu.next_line {
+        facts.push(("Prefetch".into(), "of the next line".into()));
     }
     if let (true, Some(span)) = (figured.front_end, &plan.experiment.span) {
         facts.push(("Span".into(), span.clone()));

@@ -15,9 +15,18 @@ use serde_json::{Map, Value, json};
 
 /// The caveat about counts.
 pub(crate) const MODEL: &str = "QEMU counts the instructions, and a model of the L1i (32 KiB, \
-                                8 ways, 64-byte lines) its misses; prefetch, micro-op cache, \
-                                speculation and L2 are not modelled. There is one vCPU: no lock is \
-                                contended, and client and server share the cache.";
+                                8 ways, 64-byte lines) its misses; micro-op cache, speculation and L2 \
+                                are not in it. vCPUs take turns: no lock is contended.";
+
+/// The caveat of an L1i without a prefetcher.
+pub(crate) const NO_PREFETCH: &str =
+    "No prefetch of instructions is modelled (--next-line models one).";
+
+/// The caveat of one CPU, and that of a server with a CPU of its own.
+pub(crate) const SHARED_CPU: &str =
+    "There is one vCPU: client and server share the cache and the predictors.";
+pub(crate) const SERVER_CPU: &str = "Counts and cycles are those of the server's vCPU alone; its \
+                                     client has another, with a cache and predictors of its own.";
 
 /// The caveat where a front end is modelled too.
 pub(crate) const FRONT_END: &str = "Cycles are those of a modelled front end: what data and \

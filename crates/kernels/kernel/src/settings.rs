@@ -1,6 +1,7 @@
 //! Settings of guests: options of the command line, and keys of a file of
 //! kernels.
 
+use crate::workload::Load;
 use clap::Args;
 use locklab_frontend::Processor;
 use locklab_host::error::Error;
@@ -17,7 +18,8 @@ pub struct GuestSettings {
     /// Units of work in the measured part [default: the workload's]
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
-    /// CPUs of a guest; more than one require KVM [default: 1]
+    /// CPUs of a guest; without KVM 2 for nginx-churn, one of which is counted and runs the
+    /// server alone, and 1 for all others [default: 1]
     #[arg(long, value_name = "N")]
     pub vcpus: Option<u64>,
     /// Time limit of one boot, in seconds [default: 900]
@@ -35,6 +37,10 @@ pub struct GuestSettings {
     /// that locklab frontend knows, or none [default: the file's, or none]
     #[arg(long, value_name = "NAME")]
     pub processor: Option<String>,
+    /// Model a prefetcher of the L1i where QEMU's translator counts: a miss brings in the
+    /// next line too
+    #[arg(long)]
+    pub next_line: bool,
     /// Do not use KVM; count in QEMU's translator
     #[arg(long)]
     pub tcg: bool,
@@ -205,17 +211,22 @@ pub const BOOT_LIMIT: Limit = Limit::seconds(900);
 
 impl GuestSettings {
     /// Returns the CPUs of a guest.
+    #[must_use]
+    pub fn vcpus(&self) -> u64 {
+        self.vcpus.unwrap_or(1)
+    }
+
+    /// Checks the loads where the translator was asked for, before a build of many minutes.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are several without KVM. This is checked
-    /// before a build of many minutes.
-    pub fn vcpus(&self) -> Result<u64, Error> {
-        match self.vcpus.unwrap_or(1) {
-            2.. if self.tcg => Err(Error::Usage(
-                "several vCPUs need KVM; leave out --tcg or --vcpus".into(),
-            )),
-            vcpus => Ok(vcpus),
+    /// [`Error::Usage`] if one of them needs KVM, by [`Load::check_in_turn`].
+    pub fn check(&self, loads: &[Load]) -> Result<(), Error> {
+        if self.tcg {
+            for load in loads {
+                load.check_in_turn().map_err(Error::Usage)?;
+            }
         }
+        Ok(())
     }
 
     /// Returns the processor whose front end is modelled, if any.
@@ -243,6 +254,7 @@ impl GuestSettings {
                 "--boot-limit",
                 "give [test_machine] limit",
             ),
+            (self.next_line, "--next-line", "leave it out"),
             (self.tcg, "--tcg", "leave it out"),
             (self.probe, "--probe", "leave it out"),
         ] {

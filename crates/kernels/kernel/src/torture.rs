@@ -198,7 +198,7 @@ pub fn torture_in_qemu(cache: &Cache<'_>, plan: &Plan) -> Result<Facts, Error> {
     let mut making = Making::new(cache, &plan, &experiment, Form::Vmlinux);
     let mut passed = Vec::new();
     making.cells(|making, variant, ready| {
-        let (accelerator, _) = choose(cache, &qemu, &ready.kernels[0], plan.probe, 1)?;
+        let (accelerator, _) = choose(cache, &qemu, &ready.kernels[0], plan.probe, &[])?;
         let guests = Guests {
             cache,
             qemu: &qemu,
@@ -251,6 +251,7 @@ mod tests {
             version: String::new(),
             plugin: "/p.so".into(),
             processor: None,
+            next_line: false,
         };
         let kernel = Kernel {
             images: vec!["vmlinux".into()],

@@ -109,6 +109,13 @@ impl Workload {
         }
     }
 
+    /// Returns the CPU that its server has to itself where there are two, for a workload
+    /// that has a server; the guest's program names it too.
+    #[must_use]
+    pub fn server_cpu(self) -> Option<u64> {
+        (self == Self::NginxChurn).then_some(1)
+    }
+
     /// Returns the memory of the guest, in MiB.
     #[must_use]
     pub fn memory_mib(self) -> u32 {
@@ -193,6 +200,37 @@ impl Load {
         }
     }
 
+    /// Checks that QEMU's translator can count it, whose CPUs take turns: several then show
+    /// what each of them runs, and never a lock that is waited for.
+    ///
+    /// # Errors
+    /// A sentence, if it has several CPUs and is not a server with its client.
+    pub fn check_in_turn(&self) -> Result<(), String> {
+        match self.vcpus {
+            1 => Ok(()),
+            2 if self.workload.server_cpu().is_some() => Ok(()),
+            vcpus => Err(format!(
+                "{} on {vcpus} vCPUs needs KVM: QEMU's translator runs vCPUs in turn, so that no \
+                 lock is contended as on hardware; leave out --vcpus (nginx-churn can have 2, one \
+                 for the server and one for its client)",
+                self.workload.name()
+            )),
+        }
+    }
+
+    /// Returns whether the translator runs its CPUs in turn, by a clock of instructions: what
+    /// only looks at locks runs on CPUs that wait for one another.
+    #[must_use]
+    pub fn in_turn(&self) -> bool {
+        !self.profile && self.workload != Workload::Locktorture
+    }
+
+    /// Returns the CPU whose counts are those of the workload; all of them if none is named.
+    #[must_use]
+    pub fn counted_cpu(&self) -> Option<u64> {
+        self.workload.server_cpu().filter(|cpu| *cpu < self.vcpus)
+    }
+
     /// Returns the options that it needs on the kernel's command line.
     #[must_use]
     pub fn cmdline(&self) -> &'static str {
@@ -273,6 +311,28 @@ mod tests {
              critical 0,1,2,4,8,16,32,64,128\nnon-critical 1,32\n"
         );
         assert!(!Load::new(Workload::Fstat).plan().contains("critical"));
+    }
+
+    #[test]
+    fn several_cpus_in_turn_are_for_a_server_and_its_client() {
+        let load = |workload, vcpus| Load {
+            vcpus,
+            ..Load::new(workload)
+        };
+        let two = load(Workload::NginxChurn, 2);
+        assert_eq!((two.check_in_turn(), two.counted_cpu()), (Ok(()), Some(1)));
+        assert_eq!(load(Workload::NginxChurn, 1).counted_cpu(), None);
+        assert_eq!(load(Workload::Fstat, 1).check_in_turn(), Ok(()));
+        for wrong in [load(Workload::Fstat, 2), load(Workload::NginxChurn, 3)] {
+            let why = wrong.check_in_turn().unwrap_err();
+            assert!(
+                why.contains("needs KVM") && why.contains("can have 2"),
+                "{why}"
+            );
+        }
+        let programs = include_str!("../guest/programs.c");
+        assert!(programs.contains("#define SERVER_CPU 1\n"));
+        assert!(two.in_turn() && !load(Workload::Locktorture, 4).in_turn());
     }
 
     #[test]

@@ -435,8 +435,8 @@ pub fn section(figures: &[KernelFigure]) -> Option<Section> {
     }
     if figures.iter().any(|figure| is_time(&figure.name)) {
         section = section.prose(
-            "Our changes of times and rates are those of modelled cycles: a guest has one CPU and \
-             never waits, and data is not in the model.",
+            "Our changes of times and rates are those of modelled cycles: a guest never waits, and \
+             data is not in the model.",
         );
     }
     Some(section)

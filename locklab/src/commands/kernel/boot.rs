@@ -49,7 +49,7 @@ pub struct BootArgs {
 }
 
 pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
-    let vcpus = args.guests.vcpus()?;
+    let vcpus = args.guests.vcpus();
     let mut load = Load {
         processes: args.processes,
         vcpus,
@@ -59,6 +59,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         load.operations = operations;
     }
     load.check()?;
+    args.guests.check(std::slice::from_ref(&load))?;
     if args.slowdown && args.guests.lock_profile {
         return Err(Error::Usage(
             "--lock-profile counts nothing by the plugin, so --slowdown has nothing to compare; \
@@ -72,7 +73,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             args.image.display()
         )));
     }
-    let qemu = Qemu::find()?.modelling(args.guests.processor()?);
+    let qemu = Qemu::find()?.modelling(&args.guests)?;
     if common.dry_run {
         return dry_run(args, &load, &qemu, common);
     }
@@ -82,7 +83,8 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         source: None,
         cmdline: args.cmdline.clone(),
     };
-    let (accelerator, why) = choose(cache, &qemu, &kernel, args.guests.probe_options(), vcpus)?;
+    let probe = args.guests.probe_options();
+    let (accelerator, why) = choose(cache, &qemu, &kernel, probe, std::slice::from_ref(&load))?;
     if args.slowdown && accelerator == Accelerator::Kvm {
         return Err(Error::Usage(
             "--slowdown is that of the plugin, which counts only in QEMU's translator; leave it out, or \

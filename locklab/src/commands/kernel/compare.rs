@@ -59,8 +59,8 @@ pub(super) fn planned<'a>(
 /// take precedence over those of the file.
 ///
 /// # Errors
-/// [`Error::Usage`] if a number is out of range, or several vCPUs are combined
-/// with `--tcg`.
+/// [`Error::Usage`] if a number is out of range, or a load needs KVM that
+/// `--tcg` excludes.
 pub fn plan(
     mut experiment: Experiment,
     workloads: &[Workload],
@@ -82,10 +82,12 @@ pub fn plan(
             ));
         }
     }
-    let vcpus = guests.vcpus()?;
+    let vcpus = guests.vcpus();
     experiment.guests.lock_profile = guests.lock_profile;
+    experiment.guests.next_line = guests.next_line;
     experiment.guests.processor = guests.processor()?.map(str::to_owned);
     let mut loads = experiment.loads(workloads, guests.operations, vcpus)?;
+    guests.check(&loads)?;
     disk(&experiment.machine, &mut loads)?;
     Ok(Plan {
         loads,
