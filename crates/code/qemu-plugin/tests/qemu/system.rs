@@ -60,6 +60,26 @@ fn user_and_kernel_are_counted_apart() {
 }
 
 #[test]
+fn one_vcpu_of_a_machine_is_reported_alone() {
+    need!("qemu-system-x86_64" from "qemu-system-x86", "gcc" from "gcc");
+    let lab = Lab::new("one_vcpu_of_a_machine_is_reported_alone");
+    let two = ["-smp", "2", "-icount", "shift=0,sleep=off"];
+    // Nobody starts the second.
+    for (vcpu, instructions) in [(0, 3012), (1, 0)] {
+        let run = boot(&lab, &[], &format!(",vcpu={vcpu}"), &two);
+        assert_eq!(run.number("/instructions"), instructions, "{vcpu}");
+        assert_eq!(run.number("/vcpus"), 2);
+    }
+    let run = boot(&lab, &[], ",vcpu=2", &two);
+    let error = String::from_utf8_lossy(&run.output.stderr).into_owned();
+    assert!(
+        error.contains("no vCPU 2: the machine has 2, from 0 on"),
+        "{error}"
+    );
+    assert!(run.text.is_empty(), "{}", run.text);
+}
+
+#[test]
 fn every_change_of_the_address_space_is_counted() {
     need!("qemu-system-x86_64" from "qemu-system-x86", "gcc" from "gcc");
     let lab = Lab::new("every_change_of_the_address_space_is_counted");
