@@ -94,14 +94,15 @@ pub(crate) struct Hypervisor {
     pub(crate) ple: u64,
     /// The time that a CPU must have waited before another yields to it.
     pub(crate) eligible: u64,
-    /// The time before a CPU that would halt looks whether it must.
-    pub(crate) call: u64,
+    /// The time of a call that neither sleeps nor wakes.
+    call: u64,
     /// The time of a call that gives the CPU to another, where there is no other.
     pub(crate) yields: u64,
     pub(crate) halt: u64,
+    /// The time of a kick beside that of a call, whoever waits.
     pub(crate) kick: u64,
-    /// A kick for which nobody waits.
-    pub(crate) fruitless: u64,
+    /// The time that each CPU adds to the kick that wakes it.
+    pub(crate) woken: u64,
     /// The median, from the end of a kick until the one who halted runs.
     wake: u64,
     /// The factor by which the slowest tenth of these differs from the quickest.
@@ -135,7 +136,7 @@ impl Hypervisor {
             yields: 0,
             halt: us(FigureKey::VmHaltUs),
             kick: us(FigureKey::VmKickUs),
-            fruitless: us(FigureKey::VmKickUs),
+            woken: 0,
             wake: us(FigureKey::VmWakeUs),
             wake_spread: 1.0,
             wakes_the_idle: false,
@@ -162,8 +163,9 @@ impl Hypervisor {
             call: us(FigureKey::SchedulerCallUs),
             yields: us(FigureKey::SchedulerYieldUs),
             halt: us(FigureKey::SchedulerSleepUs),
-            kick: us(FigureKey::SchedulerWakeCallUs),
-            fruitless: us(FigureKey::SchedulerCallUs),
+            kick: 0,
+            woken: us(FigureKey::SchedulerWakeCallUs)
+                .saturating_sub(us(FigureKey::SchedulerCallUs)),
             wake: us(FigureKey::SchedulerWakeUs),
             wake_spread: machine.get(FigureKey::SchedulerWakeSpread),
             wakes_the_idle: true,
@@ -175,6 +177,13 @@ impl Hypervisor {
     /// free: no thread then waits while a CPU has none.
     pub(crate) fn without_queues(self) -> Self {
         Self { fair: None, ..self }
+    }
+
+    /// Returns the time of a call before it looks at the word or at who sleeps, and after:
+    /// half of it each, because its entry and its exit take about as long.
+    pub(crate) fn around_look(&self) -> (u64, u64) {
+        let before = self.call / 2;
+        (before, self.call - before)
     }
 
     /// Returns the time from the end of a kick until the one who halted is ready. It

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::engine::{Engine, engine};
 use crate::own_stores::drain_all;
 use crate::platform::{Sim, Word};
-use crate::scheduler::kick;
+use crate::scheduler::{enter_call, kick};
 use crate::sleepers;
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, Sleepers, VisibleReader};
@@ -66,8 +66,7 @@ unsafe impl ParkingWorld for Lot {
     fn heavy_fence() {
         let engine = engine();
         drain_all(engine);
-        engine.time.set(engine.time.get() + engine.hypervisor.call);
-        engine.sync();
+        let after = enter_call(engine);
         let until = engine.time.get() + PATIENCE;
         for cpu in &engine.cpus {
             while !cpu.stores.is_empty() && engine.time.get() < until {
@@ -75,6 +74,7 @@ unsafe impl ParkingWorld for Lot {
                 engine.sync();
             }
         }
+        engine.time.set(engine.time.get() + after);
     }
 
     fn wait(word: &Word<u32>, expected: u32) {

@@ -8,7 +8,7 @@ use crate::cpu::{DONE, FOREVER};
 use crate::drain::{self, releases};
 use crate::engine::engine;
 use crate::own_stores::drain_all;
-use crate::scheduler::{self, halt, kick, yield_to_others};
+use crate::scheduler::{self, enter_call, halt, kick, yield_to_others};
 use crate::{sleepers, spin};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
@@ -213,13 +213,12 @@ impl Word<u32> {
         // A full barrier, as a hypercall is; the check and the halt are one
         // step.
         drain_all(engine);
-        if engine.hypervisor.call > 0 {
-            engine.time.set(engine.time.get() + engine.hypervisor.call);
-            engine.sync();
-        }
+        let after = enter_call(engine);
         let sleeps = self.read() == expected && self.get() == expected;
         if sleeps {
-            halt(engine, self.address());
+            halt(engine, self.address(), after);
+        } else {
+            engine.time.set(engine.time.get() + after);
         }
         sleeps
     }

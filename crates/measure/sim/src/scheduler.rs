@@ -232,15 +232,26 @@ pub(crate) fn pause_loop_exit(engine: &Engine, who: usize, seq: u64, now: u64) {
     }
 }
 
-/// Halts the running CPU until it is woken for `word`.
-pub(crate) fn halt(engine: &Engine, word: usize) {
+/// Lets the running CPU enter the system, as far as a call's look at a word or at who
+/// sleeps: what others do until then is seen. Returns the time of the call after that.
+pub(crate) fn enter_call(engine: &Engine) -> u64 {
+    let (before, after) = engine.hypervisor.around_look();
+    if before > 0 {
+        engine.time.set(engine.time.get() + before);
+        engine.sync();
+    }
+    after
+}
+
+/// Halts the running CPU until it is woken for `word`, after what is left of its call.
+pub(crate) fn halt(engine: &Engine, word: usize, left: u64) {
     let who = engine.current.get();
     let cpu = engine.current();
     engine.hypervisor.halted.borrow_mut().push((who, word));
     cpu.word.set((word, 4));
     cpu.on.set(false);
     cpu.event.set(0);
-    give_up(engine, engine.hypervisor.halt);
+    give_up(engine, left + engine.hypervisor.halt);
     engine.suspend(Phase::Halted);
 }
 
@@ -262,15 +273,16 @@ pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
     engine.sync();
     drain_all(engine);
     let hypervisor = &engine.hypervisor;
+    let after = enter_call(engine);
     let mut halted = hypervisor.halted.borrow_mut();
-    let mut now = engine.time.get() + hypervisor.fruitless;
+    let mut now = engine.time.get() + after + hypervisor.kick;
     let mut woken = 0;
     halted.retain(|&(who, awaited)| {
         let wakes = awaited == word && woken < most;
         if wakes {
             woken += 1;
             engine.cpus[who].waker.set(engine.current().hardware.get());
-            now += hypervisor.kick - hypervisor.fruitless.min(hypervisor.kick);
+            now += hypervisor.woken;
             engine
                 .queue
                 .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);

@@ -1,7 +1,12 @@
 //! Tests more threads than CPUs under an operating system: what must be so whatever
 //! its figures.
 
-use locklab_sim::{FigureKey, Loop, Machine, Outcome, Scenario, Stop, Workload, run};
+use locklab_locks::platform::{Atomic, Ordering, Platform};
+use locklab_locks::{Info, RawLock};
+use locklab_sim::{
+    FigureKey, Loop, Machine, Outcome, Scenario, Sim, Stop, Word, Workload, run, simulate_lock,
+};
+use std::cell::Cell;
 
 /// Simulates threads that share two CPUs and one lock.
 fn shared(lock: &str, threads: usize, inside_ns: f64, outside_ns: f64) -> Scenario {
@@ -165,4 +170,113 @@ fn threads_of_fixed_work_end_one_after_the_other() {
         "{}",
         outcome.cpu_ns
     );
+}
+
+/// The time of a futex call of [`in_the_middle_of_its_call`], ns.
+const CALL_NS: u64 = 10_000;
+/// When the first thread calls, ns.
+const CALLS_AT: u64 = 50_000;
+
+thread_local! {
+    /// When the other thread acts, ns, and whether it changes the word or waits.
+    static OTHER: Cell<(u64, bool)> = const { Cell::new((0, false)) };
+    /// When the first thread's call ended, ns, and whether it woke the other.
+    static FIRST: Cell<(u64, bool)> = const { Cell::new((0, false)) };
+}
+
+/// A spinlock before which one thread calls the system while another changes the word that it
+/// looks at, or begins to sleep.
+#[derive(Default)]
+struct Meets {
+    word: Word<u32>,
+    held: Word<u32>,
+}
+
+fn until(ns: u64) {
+    while Sim::now() < ns {
+        Sim::relax();
+    }
+}
+
+// SAFETY: of the swaps between two releases one finds it free.
+unsafe impl RawLock<Sim> for Meets {
+    type Ctx = ();
+    const INFO: Info = Info {
+        name: "meets",
+        try_lock: false,
+        parks: true,
+        max_cpus: 2,
+        ..Info::BASE
+    };
+
+    unsafe fn lock(&self, _: &()) {
+        let (at, changes) = OTHER.get();
+        match (Sim::cpu(), changes) {
+            (0, true) => {
+                until(CALLS_AT);
+                Sim::wait(&self.word, 0);
+                FIRST.set((Sim::now(), false));
+            }
+            (0, false) => {
+                until(CALLS_AT);
+                let woke = Sim::wake_if_any(&self.word);
+                FIRST.set((Sim::now(), woke));
+            }
+            (_, true) => {
+                until(at);
+                self.word.swap(1, Ordering::AcqRel);
+                // Later than any call that does not sleep.
+                until(CALLS_AT + 3 * CALL_NS);
+                Sim::wake(&self.word);
+            }
+            (_, false) => {
+                until(at);
+                Sim::wait(&self.word, 0);
+            }
+        }
+        while self.held.swap(1, Ordering::Acquire) != 0 {
+            Sim::relax();
+        }
+        if Sim::cpu() == 0 && !changes {
+            until(CALLS_AT + 3 * CALL_NS);
+            Sim::wake(&self.word);
+        }
+    }
+
+    unsafe fn unlock(&self, _: &()) {
+        self.held.store(0, Ordering::Release);
+    }
+}
+
+/// Returns when the first thread's call ended, as a part of the time of a call that neither
+/// sleeps nor wakes, and whether it woke the other, which acts after such a part of it.
+fn in_the_middle_of_its_call(part: f64, changes: bool) -> (f64, bool) {
+    let machine = Machine::builtin("flat-16").unwrap();
+    let machine = machine
+        .with(FigureKey::SchedulerCallUs, CALL_NS as f64 / 1e3)
+        .unwrap();
+    let mut scenario = Scenario::new(machine, "meets", Workload::Loop(Loop::default()), 2);
+    scenario.stop = Stop::Each(1);
+    let at = CALLS_AT as f64 + part * CALL_NS as f64;
+    OTHER.set((at as u64, changes));
+    simulate_lock::<Meets>(&scenario).unwrap();
+    let (ended, woke) = FIRST.get();
+    ((ended - CALLS_AT) as f64 / CALL_NS as f64, woke)
+}
+
+#[test]
+fn a_wait_looks_at_the_word_in_the_middle_of_its_call() {
+    let (took, _) = in_the_middle_of_its_call(0.3, true);
+    assert!((0.99..1.05).contains(&took), "it does not sleep: {took}");
+    let (took, _) = in_the_middle_of_its_call(0.7, true);
+    assert!(took > 3.0, "it sleeps until it is woken: {took}");
+}
+
+#[test]
+fn a_wake_finds_who_has_looked_before_the_middle_of_its_call() {
+    // Who waits looks half a call after it has begun.
+    let (_, woke) = in_the_middle_of_its_call(-0.2, false);
+    assert!(woke, "it slept when the waker looked");
+    let (took, woke) = in_the_middle_of_its_call(0.2, false);
+    assert!(!woke && (0.99..1.05).contains(&took), "{took}");
 }
