@@ -52,8 +52,9 @@ fn all_exclude_and_get_on_with_too_few_cpus_or_enough() {
 #[test]
 fn those_that_spin_get_short_sections_without_a_sleep_and_long_ones_by_one() {
     let of = |lock, inside| {
-        let turn = turn(inside, inside);
-        run(&program(&[&turn[..]; 2], 1, 0), Some(lock), 2).unwrap()
+        // Of different lengths, so that no wake-up always comes just when it is held.
+        let turns = [inside, inside + inside / 4].map(|outside| turn(outside, inside));
+        run(&program(&[&turns[0], &turns[1]], 1, 0), Some(lock), 2).unwrap()
     };
     let sleeps = of("pthread", 400);
     for lock in ["std", "parking_lot", "pthread-adaptive"] {
