@@ -283,7 +283,7 @@ impl Spec {
                     100.0 * half_width
                 ),
                 Stop::Acquisitions(count) => format!("{count} acquisitions"),
-                Stop::Each(count) => {
+                Stop::Each(count) | Stop::Round(count) => {
                     return format!(
                         "{count} operations of each thread, which then ends; rates are all \
                          operations by the time until the last has ended"

@@ -168,6 +168,10 @@ pub struct Experiment {
     /// mean of the times. Where threads share CPUs each does all of them: how many slices they
     /// take decides who is preempted. Elsewhere as many are enough as make the acquisitions.
     pub operations: Option<u64>,
+    /// Says that the threads of a round sleep at a barrier until all of it are let go, and that
+    /// its time is from then until who lets them go has seen all come to a second one.
+    #[serde(default)]
+    pub barrier: bool,
     /// A whole published matrix.
     pub matrix: Option<MatrixOf>,
     /// Figures of single cells, where no whole matrix was published.
@@ -315,6 +319,8 @@ pub(crate) struct Run {
     pub(crate) guests: usize,
     /// Operations of each thread where threads share CPUs; none where time slices end the run.
     pub(crate) operations: Option<u64>,
+    /// Says whether they sleep at a barrier before.
+    pub(crate) barrier: bool,
 }
 
 impl Run {
@@ -340,6 +346,7 @@ impl Run {
         scenario.seed = seed;
         scenario.placement = placement;
         scenario.stop = match (scenario.is_oversubscribed(), self.operations) {
+            (true, Some(operations)) if self.barrier => Stop::Round(operations),
             (true, Some(operations)) => Stop::Each(operations),
             (true, None) => Stop::slices(&scenario.machine),
             (false, _) => stop,
@@ -387,6 +394,12 @@ impl Experiment {
                         .into(),
                 ));
             }
+            if experiment.barrier && experiment.operations.is_none() {
+                return Err(Error::Usage(
+                    "`barrier` is before so many operations of each thread: give `operations`"
+                        .into(),
+                ));
+            }
             let matrix = experiment.matrix.iter();
             let pairs = matrix.map(|matrix| [&matrix.baseline, &matrix.experiment]);
             let figures = experiment.figures.iter();
@@ -428,6 +441,7 @@ impl Experiment {
         for cell in &mut cells {
             for run in [&mut cell.baseline, &mut cell.experiment] {
                 run.operations = self.operations;
+                run.barrier = self.barrier;
             }
         }
         Ok(cells)
@@ -534,6 +548,7 @@ impl FigureOf {
             }
             .unwrap_or(1),
             operations: None,
+            barrier: false,
         }
     }
 }

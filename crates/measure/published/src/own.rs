@@ -438,6 +438,7 @@ impl OwnReference {
             stall_ns: 0.0,
             guests: 1,
             operations: None,
+            barrier: false,
         };
         let usual = || lockhammer::operations(lock).unwrap_or(OPERATIONS);
         let operations = self.operations.unwrap_or_else(usual) * threads as u64;

@@ -429,6 +429,7 @@ fn cells_of(matrix: &MatrixOf, reference: &Reference) -> Result<(Vec<Cell>, Shap
                     stall_ns: 0.0,
                     guests: 1,
                     operations: None,
+                    barrier: false,
                 };
                 cells.push(Cell {
                     name: format!(

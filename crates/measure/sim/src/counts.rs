@@ -102,6 +102,9 @@ pub(crate) struct Limits {
     pub(crate) longest_quiet_ns: f64,
     /// Says whether readers share the locks.
     pub(crate) readers_share: bool,
+    /// Says whether it is one round of threads that were started one after the other, by one
+    /// more.
+    pub(crate) is_round: bool,
 }
 
 impl Limits {
@@ -238,7 +241,7 @@ impl Counts {
             }
         }
         total - self.warmup.get() >= limits.acquisitions
-            || now - self.started.get() >= limits.cycles
+            || now.saturating_sub(self.started.get()) >= limits.cycles
     }
 
     /// Returns what shows that something gets on: acquisitions, and the work of programs.

@@ -24,6 +24,7 @@ mod access;
 mod arena;
 pub mod band;
 mod barging;
+mod barrier;
 mod batch;
 mod blocked;
 pub mod by_address;

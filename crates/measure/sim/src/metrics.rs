@@ -258,6 +258,16 @@ fn waits_of(engine: &Engine, to: Use, end: u64, starving: u64) -> Option<WaitsOf
     })
 }
 
+/// Returns Jain's index of what threads have done: 1 if all have done as much.
+pub(crate) fn jain(ops: &[u64]) -> f64 {
+    let sum: u64 = ops.iter().sum();
+    let squares: f64 = ops.iter().map(|&ops| (ops as f64).powi(2)).sum();
+    match squares > 0.0 {
+        true => (sum as f64).powi(2) / (squares * ops.len() as f64),
+        false => 1.0,
+    }
+}
+
 /// Returns the outcome of what has been counted.
 pub(crate) fn outcome(engine: &Engine) -> Outcome {
     let counts = &engine.counts;
@@ -276,7 +286,6 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
     let per = |sum: u64| sum as f64 / acquisitions.max(1) as f64;
     let ops_by_thread: Vec<u64> = counts.ops.iter().map(Cell::get).collect();
     let ops: u64 = ops_by_thread.iter().sum();
-    let squares: f64 = ops_by_thread.iter().map(|&ops| (ops as f64).powi(2)).sum();
     let handoffs = counts.handoffs.each_ref().map(Cell::get);
     // Each begins with a handoff, but one that began before counting did.
     let changes: u64 = handoffs[1..].iter().sum();
@@ -305,11 +314,7 @@ pub(crate) fn outcome(engine: &Engine) -> Outcome {
         half_width: precision.map(|(half_width, _)| half_width),
         steady: precision.map(|(_, drifts)| !drifts && counts.settled.get()),
         seconds,
-        jain: if squares > 0.0 {
-            (ops as f64).powi(2) / (squares * ops_by_thread.len() as f64)
-        } else {
-            1.0
-        },
+        jain: jain(&ops_by_thread),
         starved: (0..counts.starved.len())
             .filter(|&who| counts.starved[who].get() || is_passed_over(engine, who, end))
             .collect(),

@@ -227,6 +227,7 @@ impl Bench<'_> {
             // Nothing here is an acquisition, by which progress is seen.
             longest_quiet_ns: 2e7,
             readers_share: false,
+            is_round: false,
         };
         let engine = Engine::new(
             self.machine,

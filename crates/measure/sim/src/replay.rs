@@ -264,6 +264,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         precision: None,
         longest_quiet_ns: longest.max().unwrap_or(0) as f64 * 4.0,
         readers_share: under.readers_share(),
+        is_round: false,
     };
     let kinds = under.kinds();
     let of_locks: usize = kinds.iter().map(|kind| kind.lines().0).sum();

@@ -193,6 +193,17 @@ impl RunQueues {
         self.queues[place].waiting.borrow_mut().push(who);
     }
 
+    /// Lets a thread have run as much as one that is started when the others of its queue have
+    /// already slept.
+    pub(crate) fn start_after_others(&self, place: usize, who: usize) {
+        if let Some(older) = self.older {
+            let waiting = self.queues[place].waiting.borrow();
+            let others = waiting.iter().map(|&other| self.entities[other].ran.get());
+            let last = others.max().unwrap_or(0);
+            self.entities[who].ran.set(older.started(last));
+        }
+    }
+
     /// Lets those go who sleep in a queue and have run no more than its mean.
     fn let_go(&self, place: usize) {
         let queue = &self.queues[place];
@@ -336,7 +347,7 @@ impl RunQueues {
             let (ran, first) = (entity.ran.get(), self.entities[first].ran.get());
             return match woken {
                 Some(woken) => older.preempts(ran, self.entities[woken].ran.get()),
-                None => ran - entity.began.get() >= older.slice(self.length(place)) && first < ran,
+                None => older.ends(ran - entity.began.get(), ran - first, self.length(place)),
             };
         }
         match woken {

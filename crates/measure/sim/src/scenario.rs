@@ -32,6 +32,10 @@ pub enum Stop {
     /// by the mean of the times that the threads took. A thread that is done
     /// stops, and the others continue without it.
     Each(u64),
+    /// It ends as [`Stop::Each`] does, and is one round of a program whose threads were
+    /// started one after the other and sleep at a barrier. Another one lets them go, and sees
+    /// that all have come to a second barrier: all operations by the time between.
+    Round(u64),
 }
 
 /// The description of a simulation.
@@ -147,7 +151,12 @@ impl Scenario {
             Stop::Acquisitions(0) => {
                 fault("zero acquisitions were asked for; at least one is needed".to_owned())
             }
-            Stop::Each(0) => {
+            Stop::Round(_) if virtual_machine => fault(
+                "a round behind a barrier is that of an operating system, and one inside a virtual \
+                 machine is not simulated"
+                    .to_owned(),
+            ),
+            Stop::Each(0) | Stop::Round(0) => {
                 fault("zero operations a thread were asked for; at least one is needed".to_owned())
             }
             Stop::Precise { half_width, most }

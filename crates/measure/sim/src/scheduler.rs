@@ -75,15 +75,21 @@ fn start_system(engine: &Engine) {
     let Some(queues) = &engine.hypervisor.fair else {
         return;
     };
+    let limits = &engine.counts.limits;
     for who in 0..engine.cpus.len() {
-        queues.add(queues.shortest(), who, 0);
+        let place = queues.shortest();
+        // The last is who starts the others.
+        if limits.is_round && who + 1 < engine.cpus.len() {
+            queues.start_after_others(place, who);
+        }
+        queues.add(place, who, 0);
     }
     let slice = engine.hypervisor.slice as usize;
     for place in 0..engine.hypervisor.hardware.len() {
         let window = engine.hypervisor.switch as usize + 1000;
         let now = engine.rng.below(window) as u64;
         if let Some(who) = queues.next(place, &engine.topology, 0) {
-            if !engine.counts.limits.counts_all() {
+            if !limits.counts_all() {
                 queues.begin_with(who, engine.rng.below(slice) as u64);
             }
             schedule_in(engine, who, place, now);

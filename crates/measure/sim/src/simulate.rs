@@ -1,6 +1,7 @@
 //! One simulation, from its description to its outcome.
 
 use crate::arena::Arena;
+use crate::barrier::Round;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
@@ -12,7 +13,7 @@ use crate::kind::{Kind, LockKind};
 use crate::libraries;
 use crate::machine::{FigureKey, MAX_CORES};
 use crate::metrics::leaves;
-use crate::metrics::outcome;
+use crate::metrics::{jain, outcome};
 use crate::outcome::Outcome;
 use crate::platform::Sim;
 use crate::region::Memory;
@@ -115,12 +116,15 @@ impl Run<'_> {
         let hardware = scenario.check()?;
         let machine = &scenario.machine;
         let threads = scenario.threads;
+        let is_round = matches!(scenario.stop, Stop::Round(_));
+        // Who starts the others is one more.
+        let all = threads + usize::from(is_round);
         let locks = scenario.workload.locks();
         let contexts = contexts(locks);
         let known = locks.min(MOST_CONTEXTS) as u64;
         let in_cycles = |ms: f64| (ms * 1e6 * machine.get(FigureKey::CoreClockGhz)) as u64;
         let (acquisitions, cycles) = match scenario.stop {
-            Stop::Each(_) => (u64::MAX, u64::MAX),
+            Stop::Each(_) | Stop::Round(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
             Stop::Precise { most, .. } => (most, u64::MAX),
             Stop::Milliseconds(ms) => (u64::MAX, in_cycles(ms)),
@@ -128,12 +132,12 @@ impl Run<'_> {
         let limits = Limits {
             // Long enough for every thread to have acquired.
             warmup: match scenario.stop {
-                Stop::Each(_) => 0,
+                Stop::Each(_) | Stop::Round(_) => 0,
                 Stop::Precise { .. } => (8 * threads as u64 * known).max(400),
                 _ => (acquisitions.min(10_000) / 10).max(4 * threads as u64 * known),
             },
             warmup_cycles: match scenario.stop {
-                Stop::Milliseconds(ms) if threads > hardware => in_cycles(ms * SETTLING),
+                Stop::Milliseconds(ms) if all > hardware => in_cycles(ms * SETTLING),
                 _ => 0,
             },
             precision: match scenario.stop {
@@ -144,14 +148,11 @@ impl Run<'_> {
             cycles,
             longest_quiet_ns: scenario.workload.longest_quiet_ns(),
             readers_share: kind.readers_share(),
+            is_round,
         };
         let order = Topology::new(machine).order(scenario.placement, scenario.seed);
         debug_assert!(machine.cores() <= MAX_CORES);
-        let used = if threads > hardware {
-            &order[..hardware]
-        } else {
-            &order[..threads]
-        };
+        let used = &order[..all.min(hardware)];
         let (lock, context) = kind.lines();
         let held = match kind.held_locks() {
             true => Arena::lines_for::<HeldLocks<Sim>>(),
@@ -166,8 +167,13 @@ impl Run<'_> {
             true => sleepers::lines::<Sim>(),
             false => 0,
         };
+        let barriers = match is_round {
+            true => Round::lines(),
+            false => 0,
+        };
         let lines = visible
             + sleepers
+            + barriers
             + locks * (lock + shared)
             + threads
                 * (contexts * context
@@ -183,24 +189,24 @@ impl Run<'_> {
         }
         let clock = machine.get(FigureKey::CoreClockGhz);
         let scheduler = match machine.get(FigureKey::VmVcpus) > 0.0 {
-            true => Hypervisor::new(machine, threads, used),
-            false => Hypervisor::of_system(machine, threads, used),
+            true => Hypervisor::new(machine, all, used),
+            false => Hypervisor::of_system(machine, all, used),
         };
         let engine = Engine::new(
             machine,
             scheduler,
-            threads,
+            all,
             (lines, memory.regions),
             scenario.seed,
             Counts::new(
                 &scenario.lock,
                 &machine.name,
                 scenario.seed,
-                threads,
+                all,
                 locks,
                 &limits,
             ),
-            scenario.trace.then(|| Trace::new(clock, threads)),
+            scenario.trace.then(|| Trace::new(clock, all)),
         );
         engine.enter(|| simulate_in(&engine, scenario, kind));
         if let Some(mut error) = engine.failure.take() {
@@ -214,8 +220,12 @@ impl Run<'_> {
             }
             return Err(error);
         }
+        let mut outcome = outcome(&engine);
+        // Who starts the others does no operation.
+        outcome.ops_by_thread.truncate(threads);
+        outcome.jain = jain(&outcome.ops_by_thread);
         Ok(Simulation {
-            outcome: outcome(&engine),
+            outcome,
             trace: engine.trace.as_ref().map(Trace::finish),
         })
     }
@@ -315,22 +325,34 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
         .collect();
     let workload = &scenario.workload;
     let operations = match scenario.stop {
-        Stop::Each(operations) => operations,
+        Stop::Each(operations) | Stop::Round(operations) => operations,
         _ => u64::MAX,
     };
+    let is_round = engine.counts.limits.is_round;
+    let round = is_round.then(|| Round::new(&engine.memory.arena, scenario.threads));
     if kind.parks() {
         // The last, so that all else lies where it does for other locks.
         sleepers::place::<Sim>(engine);
     }
     let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {
-        let code = || {
-            thread.run(workload, operations);
+        let round = round.as_ref();
+        let code = move || {
+            let work = || thread.run(workload, operations);
+            match round {
+                Some(round) => round.work(work),
+                None => work(),
+            }
             leaves(engine);
         };
-        // SAFETY: it borrows `threads` and `scenario`, and is dropped before
-        // either: `coroutines` was made after them.
+        // SAFETY: it borrows `threads`, `round` and `scenario`, and is dropped before
+        // any: `coroutines` was made after them.
         unsafe { coroutine(&mut coroutines, engine, cpu, code) };
+    }
+    if let Some(round) = &round {
+        let code = || round.time(engine);
+        // SAFETY: as above.
+        unsafe { coroutine(&mut coroutines, engine, scenario.threads, code) };
     }
     coroutines.run(engine);
 }

@@ -280,3 +280,43 @@ fn a_wake_finds_who_has_looked_before_the_middle_of_its_call() {
     let (took, woke) = in_the_middle_of_its_call(0.2, false);
     assert!(!woke && (0.99..1.05).contains(&took), "{took}");
 }
+
+/// Returns the outcomes of some rounds, or of the same work without a barrier.
+fn rounds(lock: &str, stop: Stop) -> Vec<Outcome> {
+    let of = |seed| {
+        let mut scenario = shared(lock, 8, 10.0, 50.0);
+        let machine = scenario.machine;
+        let older = machine.with(FigureKey::SchedulerLatencyUs, 24_000.0);
+        scenario.machine = older.unwrap();
+        scenario.seed = seed;
+        scenario.stop = stop;
+        run(&scenario).unwrap()
+    };
+    (1..=4).map(of).collect()
+}
+
+#[test]
+fn a_round_is_all_work_from_the_release_of_its_threads_to_the_last() {
+    for lock in ["ttas", "futex"] {
+        for outcome in rounds(lock, Stop::Round(500)) {
+            assert_eq!(outcome.ops_by_thread, [500; 8], "{lock}");
+            assert!((outcome.jain - 1.0).abs() < 1e-9);
+            assert_eq!(outcome.acquisitions, 4000);
+            // The barrier is left one after the other, which takes some time.
+            assert!(outcome.seconds > 100e-6, "{lock}: {}", outcome.seconds);
+        }
+    }
+}
+
+/// By the rule of older systems threads that slept at a barrier preempt each other, also while
+/// they hold a lock, long before a slice is over.
+#[test]
+fn threads_that_leave_a_barrier_preempt_holders() {
+    let longest = |stop| {
+        let rounds = rounds("ttas", stop);
+        let waits = rounds.iter().map(|outcome| outcome.longest_wait_ns);
+        waits.fold(0.0, f64::max)
+    };
+    let (each, round) = (longest(Stop::Each(1000)), longest(Stop::Round(1000)));
+    assert!(each < 2e6 && round > 6e6, "{each} and {round} ns");
+}

@@ -210,25 +210,28 @@ fn an_experiment_without_its_rule_is_refused() {
 fn of_fixed_work_each_thread_does_all_where_threads_share_cpus() {
     let head = HEAD.replace("fixed-time", "fixed-work");
     let figure = FIGURE.replace("[1, 4]", "[1, 32]");
-    let text = format!("{head}operations = 700\n{figure}");
-    let experiment = Experiment::parse("e.toml", &text).unwrap();
     let reference = "source = \"s\"\ndate = \"2019-03-04\"\nmachine = \"m\"\nread = \"r\"\n\
                      sure = \"s\"\nthreads = [1, 32]\n[ns]\nticket = [10, 60]\nmcs = [20, 30]\n";
     let reference = Reference::parse("f.toml", reference).unwrap();
-    let stops: Vec<Stop> = experiment
-        .cells(&reference)
-        .unwrap()
-        .iter()
-        .map(|cell| {
+    let stops = |keys: &str| -> Vec<Stop> {
+        let experiment = Experiment::parse("e.toml", &format!("{head}{keys}{figure}")).unwrap();
+        let cells = experiment.cells(&reference).unwrap();
+        let stop = |cell: &Cell| {
             let run = &cell.baseline;
             let stop = experiment.rule.stop(experiment.acquisitions, run.threads);
             let machine = experiment.machine().unwrap();
-            run.scenario(machine, experiment.placement, stop, 1)
-                .unwrap()
-                .stop
-        })
-        .collect();
-    assert_eq!(stops, [Stop::Each(100), Stop::Each(700)]);
+            let scenario = run.scenario(machine, experiment.placement, stop, 1);
+            scenario.unwrap().stop
+        };
+        cells.iter().map(stop).collect()
+    };
+    let each = stops("operations = 700\n");
+    assert_eq!(each, [Stop::Each(100), Stop::Each(700)]);
+    let round = stops("operations = 700\nbarrier = true\n");
+    assert_eq!(round, [Stop::Each(100), Stop::Round(700)]);
+    let text = format!("{head}barrier = true\n{figure}");
+    let error = Experiment::parse("e.toml", &text).unwrap_err().to_string();
+    assert!(error.contains("give `operations`"), "{error}");
     for (head, operations) in [(HEAD, 700), (head.as_str(), 0)] {
         let text = format!("{head}operations = {operations}\n{FIGURE}");
         let error = Experiment::parse("e.toml", &text).unwrap_err().to_string();

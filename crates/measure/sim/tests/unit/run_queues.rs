@@ -237,3 +237,36 @@ fn by_the_older_rule_who_yields_is_not_the_next_though_it_has_run_least() {
         "the other has run more by over a sixth"
     );
 }
+
+/// Threads that are started one after the other begin behind each other by their part of a
+/// period, and what they slept gives the earlier ones half a period of it back.
+#[test]
+fn by_the_older_rule_who_was_started_earlier_preempts_who_was_started_later() {
+    let topology = Topology::new(&Machine::builtin("flat-16").unwrap());
+    let queues = RunQueues::new(3, &[0], &topology, [100, 50, 1024, 240, 10]);
+    for who in 0..3 {
+        queues.start_after_others(0, who);
+        queues.add(0, who, 0);
+    }
+    // Each runs for a moment, in the order of their start, and sleeps.
+    for (who, now) in [(0, 0), (1, 1), (2, 2)] {
+        assert_eq!(runs_next(&queues, &topology, 0, now), who);
+        queues.leaves(0, now + 1, false);
+    }
+    queues.add(0, 2, 1000);
+    assert_eq!(runs_next(&queues, &topology, 0, 1000), 2);
+    queues.add(0, 0, 1001);
+    assert!(queues.must_leave(0, 1001, Some(0)));
+    queues.leaves(0, 1001, true);
+    assert_eq!(runs_next(&queues, &topology, 0, 1001), 0);
+    queues.add(0, 1, 1002);
+    assert!(!queues.must_leave(0, 1002, Some(1)), "both had as much");
+}
+
+#[test]
+fn by_the_older_rule_who_is_a_slice_ahead_leaves_after_an_eighth_of_a_period() {
+    let older = LatencyRule::new(240).unwrap();
+    // Of two, whose slices are 120.
+    assert!(older.ends(120, 1, 2) && !older.ends(120, 0, 2));
+    assert!(older.ends(30, 121, 2) && !older.ends(29, 121, 2) && !older.ends(30, 120, 2));
+}
