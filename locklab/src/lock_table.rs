@@ -301,9 +301,10 @@ mod tests {
         assert_eq!(ends("mcs"), "msr");
         assert_eq!(ends("futex"), "msr");
         assert_eq!(ends("std"), "ms.");
-        assert_eq!(ends("std-rwlock"), "m..");
+        assert_eq!(ends("std-rwlock"), "ms.");
+        assert_eq!(ends("pthread-rwlock-w"), "m..");
         assert_eq!(ends("pthread"), "msr");
-        let rwlock = subject::find("std-rwlock").unwrap();
+        let rwlock = subject::find("pthread-rwlock-w").unwrap();
         assert_eq!(row(&rwlock)["works_in"], json!(["matrix"]));
         // Whatever the simulator has of a library has the name of what is measured.
         for name in library_locks() {

@@ -1,7 +1,7 @@
-//! Compares mutexes of libraries with those of the catalogue that are written from their
+//! Compares locks of libraries with those of the catalogue that are written from their
 //! descriptions, side by side on this machine, and prints the table of results/mutexes.md:
 //! `cargo build --release -p locklab`, then `cargo run --release -p locklab-validation --bin
-//! mutex_twins -- [--locklab FILE] [--seconds N]`, on an idle machine.
+//! mutex_twins -- [--locklab FILE] [--seconds N] [--only LOCK,...]`, on an idle machine.
 //!
 //! It ends with 1 where the two differ by more than 5 % with one thread or 10 % with 2 or 4.
 
@@ -9,13 +9,17 @@ use locklab_host::environment::Environment;
 use serde_json::Value;
 use std::process::{Command, ExitCode};
 
-/// The library's mutex, and ours.
-const TWINS: [[&str; 2]; 4] = [
-    ["std", "std-mutex"],
-    ["parking_lot", "parkinglot-mutex"],
-    ["pthread", "futex"],
-    ["pthread-adaptive", "glibc-adaptive"],
+/// The library's lock, ours, and the percentages of acquisitions that read.
+const TWINS: [(&str, &str, &[&str]); 6] = [
+    ("std", "std-mutex", &["0"]),
+    ("parking_lot", "parkinglot-mutex", &["0"]),
+    ("pthread", "futex", &["0"]),
+    ("pthread-adaptive", "glibc-adaptive", &["0"]),
+    ("std-rwlock", "std-rw", READS),
+    ("parking_lot-rwlock", "parkinglot-rw", READS),
 ];
+/// Half of them, and almost all.
+const READS: &[&str] = &["50", "95"];
 const LENGTHS: [&str; 4] = ["--critical", "1", "--non-critical", "32"];
 
 /// Returns by how much the two may differ with so many threads.
@@ -26,6 +30,7 @@ fn allowed(threads: u64) -> f64 {
 fn main() -> Result<ExitCode, String> {
     let mut locklab = "target/release/locklab".to_owned();
     let mut seconds = "20".to_owned();
+    let mut only: Option<String> = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words
@@ -34,16 +39,18 @@ fn main() -> Result<ExitCode, String> {
         match word.as_str() {
             "--locklab" => locklab = value,
             "--seconds" => seconds = value,
+            "--only" => only = Some(value),
             _ => return Err(format!("there is no option {word}")),
         }
     }
     println!("{}\n", Environment::read().name());
-    println!("| library's | ours | threads | ours over the library's | within |");
-    println!("| --- | --- | --- | --- | --- |");
+    println!("| library's | ours | reads | threads | ours over the library's | within |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     let mut all_agree = true;
-    for [theirs, ours] in TWINS {
+    for (theirs, ours, reads) in asked_for(only.as_deref())? {
         let mut asked = vec!["matrix", theirs, ours, "--threads", "1,2,4"];
         asked.extend(LENGTHS);
+        asked.extend(["--reads", reads]);
         asked.extend([
             "--time", &seconds, "--json", "--quiet", "--store", ":memory:",
         ]);
@@ -58,7 +65,7 @@ fn main() -> Result<ExitCode, String> {
                 _ => String::new(),
             };
             println!(
-                "| `{theirs}` | `{ours}` | {threads} | {ratio:.2}{interval} | {} |",
+                "| `{theirs}` | `{ours}` | {reads} % | {threads} | {ratio:.2}{interval} | {} |",
                 if agrees { "yes" } else { "no" }
             );
         }
@@ -67,6 +74,25 @@ fn main() -> Result<ExitCode, String> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Returns the pairs, once for each percentage of reads: all, or those of the libraries' locks
+/// that are named.
+fn asked_for(
+    only: Option<&str>,
+) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
+    let named: Option<Vec<&str>> = only.map(|names| names.split(',').collect());
+    let is_unknown = |name: &&&str| !TWINS.iter().any(|(theirs, ..)| *theirs == **name);
+    if let Some(name) = named.iter().flatten().find(is_unknown) {
+        return Err(format!(
+            "--only {name}: no library's lock here is called so"
+        ));
+    }
+    let is_asked = |theirs: &str| named.as_ref().is_none_or(|names| names.contains(&theirs));
+    let pairs = TWINS.iter().filter(|(theirs, ..)| is_asked(theirs));
+    Ok(pairs
+        .flat_map(|(theirs, ours, reads)| reads.iter().map(|reads| (*theirs, *ours, *reads)))
+        .collect())
 }
 
 fn cells(locklab: &str, asked: &[&str]) -> Result<Vec<Value>, String> {
@@ -86,6 +112,15 @@ fn cells(locklab: &str, asked: &[&str]) -> Result<Vec<Value>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn locks_that_readers_share_are_asked_twice() {
+        assert_eq!(asked_for(None).unwrap().len(), 8);
+        let one = asked_for(Some("std-rwlock,std")).unwrap();
+        let reads: Vec<&str> = one.iter().map(|(.., reads)| *reads).collect();
+        assert_eq!(reads, ["0", "50", "95"]);
+        assert!(asked_for(Some("std,sdt")).unwrap_err().contains("sdt"));
+    }
 
     #[test]
     fn one_thread_is_held_to_less_than_several() {

@@ -10,9 +10,10 @@ use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
     Futex, FutexAdaptive, GlibcAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout,
     McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded,
-    MuslMutex, ParkingLotFair, ParkingLotMutex, PhaseFair, QSpinlock, QSpinlockCna, QSpinlockPv,
-    QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, StdRw, Tas, TasWord,
-    Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
+    MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair, QSpinlock, QSpinlockCna,
+    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, StdRw,
+    Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff,
+    VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -272,6 +273,7 @@ catalogue! {
         // The threads beyond the first two share a count.
         RwPerCpu[512] => [2],
         StdRw,
+        ParkingLotRw[10] => [2],
     }
     sleeping_locks {
         Futex,

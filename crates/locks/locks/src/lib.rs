@@ -31,6 +31,7 @@
 //! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
+//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`] | those of libraries; the second hands over in order now and then |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
@@ -149,6 +150,7 @@ mod mcs_timeout;
 pub mod mplock;
 mod musl_mutex;
 mod parking_lot;
+mod parking_lot_rw;
 mod phase_fair;
 mod qspinlock;
 mod qspinlock_cna;
@@ -216,6 +218,7 @@ pub use mcs_timeout::{McsTimeout, McsTimeoutNode, McsTp};
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
 pub use musl_mutex::MuslMutex;
 pub use parking_lot::{LotMutex, ParkingLotFair, ParkingLotMutex, WtfLock};
+pub use parking_lot_rw::ParkingLotRw;
 pub use phase_fair::PhaseFair;
 pub use qspinlock::QSpinlock;
 pub use qspinlock_cna::QSpinlockCna;

@@ -9,16 +9,16 @@
 //! does is not in them.
 
 mod common;
+mod described;
 mod parking_lot;
 mod pthread;
-mod std_mutex;
 
 use crate::platform::Sim;
+pub(crate) use described::{ParkingLotRwlock, Pthread, Std, StdRwlock};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
 pub(crate) use parking_lot::ParkingLot;
-pub(crate) use pthread::{Pthread, PthreadAdaptive, PthreadRwlock};
-pub(crate) use std_mutex::Std;
+pub(crate) use pthread::{PthreadAdaptive, PthreadRwlock};
 
 /// Lists the locks by type.
 macro_rules! libraries {
@@ -41,6 +41,8 @@ libraries! {
     ParkingLot,
     Pthread,
     PthreadAdaptive,
+    StdRwlock,
+    ParkingLotRwlock,
     PthreadRwlock,
 }
 

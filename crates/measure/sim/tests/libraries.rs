@@ -17,7 +17,7 @@ fn read(outside: u64, inside: u64) -> [Step; 4] {
 
 #[test]
 fn all_exclude_and_get_on_with_too_few_cpus_or_enough() {
-    assert_eq!(library_locks().count(), 5);
+    assert_eq!(library_locks().count(), 7);
     for lock in library_locks() {
         assert!(can_be_simulated(lock));
         let machine = Machine::builtin("flat-16").unwrap();
@@ -95,9 +95,13 @@ fn glibcs_rwlock_prefers_readers_to_writers_that_wait() {
     let (reads, writes) = (read(100, 4000), turn(1000, 4000));
     let program = program(&[&reads[..], &reads, &reads, &reads, &writes], 1, 0);
     let of = |lock| run(&program, Some(lock), 5).unwrap();
-    let [prefers, fair] = ["pthread-rwlock", "rw-queued"].map(of);
+    let prefers = of("pthread-rwlock");
     assert!(prefers.rate > 3.6, "{prefers:?}");
-    assert!(fair.rate < 0.8 * prefers.rate, "{fair:?}");
+    // In these the writer gets its turns, and no reader is inside meanwhile.
+    for lock in ["rw-queued", "std-rwlock", "parking_lot-rwlock"] {
+        let fair = of(lock);
+        assert!(fair.rate < 0.8 * prefers.rate, "{lock}: {fair:?}");
+    }
 }
 
 #[test]

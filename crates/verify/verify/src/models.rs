@@ -79,7 +79,10 @@ pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
 /// Returns what `lock`, which is that called `name` or one with a bug, promises.
 pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
     let mut all = promises(lock);
-    let swaps_until_it_sleeps = matches!(name, "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock");
+    let swaps_until_it_sleeps = matches!(
+        name,
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "parkinglot-rw"
+    );
     if name == "mcs-k42" || swaps_until_it_sleeps {
         // Who comes swaps the tail for its own in a loop, which may lose every race, or
         // says so that it will sleep.
@@ -137,6 +140,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "parkinglot-fair",
         "wtf-lock",
         "std-rw",
+        "parkinglot-rw",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -331,6 +335,18 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             all
         }
         "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock)],
+        // Who waits for readers has closed the lock to others.
+        "parkinglot-rw" => {
+            let mut all = writer_tries(lock);
+            all.extend([
+                handed_over(lock),
+                readers_wait(lock),
+                readers_try_behind(lock),
+                reader_asks(lock),
+                readers_at_the_limit(lock),
+            ]);
+            all
+        }
         // Its readers pass a writer that waits for the lock inside.
         "bravo" => biased(lock),
         "rw-per-cpu" => {
@@ -365,6 +381,7 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
         "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
         "parkinglot-fair" | "wtf-lock" => Some("locks/src/parking_lot.rs"),
+        "parkinglot-rw" => Some("locks/src/parking_lot_rw.rs"),
         "qspinlock" => Some("locks/src/qspinlock.rs"),
         "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
@@ -385,6 +402,7 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
         "parkinglot-fair" | "wtf-lock" => &["locks/src/parking_lot.rs"],
+        "parkinglot-rw" => &["locks/src/parking_lot_rw.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
         "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],

@@ -1,5 +1,5 @@
-//! Locks of glibc: its mutex of the default kind, that of the adaptive kind, and its
-//! rwlock of the default kind, which prefers readers.
+//! Locks of glibc: its mutex of the adaptive kind, and its rwlock of the default kind, which
+//! prefers readers.
 
 use super::common::SLEEPS;
 use crate::engine::engine;
@@ -7,38 +7,6 @@ use crate::platform::{Sim, Word};
 use crate::scheduler::kick;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Futex, Info, RawLock};
-
-/// The default mutex: Drepper's futex in three states, which is the catalogue's
-/// `futex`.
-#[derive(Default)]
-pub(crate) struct Pthread(Futex<Sim>);
-
-// SAFETY: as `Futex`.
-unsafe impl RawLock<Sim> for Pthread {
-    type Ctx = ();
-
-    const INFO: Info = Info {
-        name: "pthread",
-        summary: "glibc's default mutex, as described",
-        paper: "Drepper 2011",
-        ..SLEEPS
-    };
-
-    unsafe fn lock(&self, ctx: &()) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.0.lock(ctx) }
-    }
-
-    unsafe fn try_lock(&self, ctx: &()) -> bool {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.0.try_lock(ctx) }
-    }
-
-    unsafe fn unlock(&self, ctx: &()) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.0.unlock(ctx) }
-    }
-}
 
 /// The most reads of a spinning waiter: `glibc.pthread.mutex_spin_count`.
 const MOST: u32 = 100;
