@@ -36,3 +36,4 @@ pub use recorded::{Recorded, nothing_to_gain};
 pub use recording::{ReadyToRecord, Recording};
 pub use symbols::{Call, Symbols, is_wrapper};
 pub use wait::Wait;
+pub use windows::{gap, in_windows};

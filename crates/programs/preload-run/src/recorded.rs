@@ -7,13 +7,14 @@
 use crate::summary::{locks_of_runtime, time};
 use crate::symbols::Symbols;
 use crate::unrecorded;
+use crate::windows::in_windows;
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
 use locklab_host::error::Error;
 use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
 use locklab_replay::{Limits, Recording, Survey, Tally};
-use locklab_trace::{Apart, InWindows, LockKind, Source, Stopped};
+use locklab_trace::{Apart, LockKind, Source, Stopped};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -200,18 +201,7 @@ impl Recorded {
             ),
             Stopped::Ended => {}
         }
-        if let Some(InWindows {
-            count: windows,
-            share,
-        }) = info.windows
-        {
-            notes.push(format!(
-                "To keep the program at its speed, it was recorded in {}, {} % of the time. \
-                 Whatever is said here is of the windows.",
-                count(windows, "window"),
-                percent(100.0 * share)
-            ));
-        }
+        notes.extend(info.windows.map(in_windows));
         if let Apart::Moved([one, two]) = info.apart() {
             notes.push(format!(
                 "The host moved the CPUs during the recording. A round trip of a cache line between \

@@ -4,7 +4,8 @@
 //! The recorder says what it takes of the threads' time. Where that is little, all is one
 //! window. It must never decide by what this machine is: only by what was timed.
 
-use locklab_trace::{BLOCK, Encoder, Event, Header};
+use locklab_document::number::{count, percent};
+use locklab_trace::{BLOCK, Encoder, Event, Header, InWindows};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -72,7 +73,9 @@ impl Turns {
                 return;
             }
             window = WINDOW;
-            let gap = gap(window, before, self.header.spent());
+            let after = self.header.spent();
+            let since = |at: usize| after[at].saturating_sub(before[at]) as f64;
+            let gap = gap(window, since(0), since(1));
             if gap.is_zero() {
                 continue;
             }
@@ -125,15 +128,26 @@ impl Turns {
     }
 }
 
-/// Returns how long no window is to be behind one of this length, in which the recorder
-/// took so much of the threads' time: the sums before and after it.
-fn gap(window: Duration, before: [u64; 2], after: [u64; 2]) -> Duration {
-    let [spent, active] = [0, 1].map(|at| after[at].saturating_sub(before[at]) as f64);
+/// Returns how long no window is to be behind one of this length, in which recording took
+/// so much of the time for which threads were active.
+#[must_use]
+pub fn gap(window: Duration, spent: f64, active: f64) -> Duration {
     if active <= 0.0 || spent <= ASKED * active {
         return Duration::ZERO;
     }
     let part = (ASKED * active / spent).max(LEAST);
     window.mul_f64(1.0 / part - 1.0)
+}
+
+/// Returns the note that a recording is of windows only.
+#[must_use]
+pub fn in_windows(windows: InWindows) -> String {
+    format!(
+        "To keep the program at its speed, it was recorded in {}, {} % of the time. Whatever \
+         is said here is of the windows.",
+        count(windows.count, "window"),
+        percent(100.0 * windows.share)
+    )
 }
 
 #[cfg(test)]
@@ -143,11 +157,11 @@ mod tests {
     #[test]
     fn the_gap_leaves_recording_its_part_of_the_time() {
         let window = Duration::from_millis(100);
-        assert_eq!(gap(window, [5, 1000], [5, 1000]), Duration::ZERO);
-        assert_eq!(gap(window, [5, 1000], [25, 2000]), Duration::ZERO);
+        assert_eq!(gap(window, 0.0, 0.0), Duration::ZERO);
+        assert_eq!(gap(window, 20.0, 1000.0), Duration::ZERO);
         // A quarter of the threads' time: one window of ten.
-        assert_eq!(gap(window, [0, 0], [250, 1000]), window * 9);
-        assert_eq!(gap(window, [0, 0], [1000, 1000]), window * 39);
-        assert!(gap(window, [0, 0], [u64::MAX, 1]) <= window * 49);
+        assert_eq!(gap(window, 250.0, 1000.0), window * 9);
+        assert_eq!(gap(window, 1000.0, 1000.0), window * 39);
+        assert!(gap(window, f64::MAX, 1.0) <= window * 49);
     }
 }

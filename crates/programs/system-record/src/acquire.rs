@@ -29,8 +29,14 @@ struct Acquired {
     events: Vec<Event>,
 }
 
-/// Returns the recording that records make.
-pub(crate) fn events(records: Records, before: Before, head: Head, from: u64) -> Events {
+/// Returns the recording that records make which begin at a time of the monotonic clock,
+/// with the times between windows, on the same clock.
+pub(crate) fn events(
+    records: Records,
+    before: Before,
+    head: Head,
+    (from, gaps): (u64, &[(u64, u64)]),
+) -> Events {
     let mut acquired = Acquired {
         threads: Vec::new(),
         numbers: HashMap::new(),
@@ -51,6 +57,17 @@ pub(crate) fn events(records: Records, before: Before, head: Head, from: u64) ->
     }
     for raw in records.records {
         acquired.add(raw, &mut spaces, &mut stacks, from);
+    }
+    if !acquired.threads.is_empty() && !gaps.is_empty() {
+        for (begin, end) in gaps {
+            for (at, begins) in [(begin, false), (end, true)] {
+                let happened = Happened::Window(begins);
+                acquired
+                    .events
+                    .push(Event(at.saturating_sub(from), 0, happened));
+            }
+        }
+        acquired.events.sort_by_key(|event| event.0);
     }
     Events {
         head: Head {

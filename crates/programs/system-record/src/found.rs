@@ -48,9 +48,8 @@ impl Findings {
     /// Returns a bound: no lock can make the program more than so many times as fast.
     pub(crate) fn limit(&self, found: &Waits) -> f64 {
         let without = 1.0 / (1.0 - self.share.high).max(0.001);
-        let head = &self.events.head;
         let work = found.ran.saturating_sub(found.woke + found.spun).max(1);
-        let cpus = head.cpus as f64 * head.length as f64 / work as f64;
+        let cpus = self.events.head.cpus as f64 * self.events.recorded() / work as f64;
         without.min(cpus.max(1.0))
     }
 

@@ -18,6 +18,10 @@ pub(crate) fn json(findings: &Findings, file: &Path) -> Value {
         "command": head.command,
         "file": file,
         "recorded_ns": head.length,
+        "windows": findings.events.windows().map(|windows| json!({
+            "count": windows.count,
+            "share": windows.share,
+        })),
         "cpus": head.cpus,
         "cpus_of_others": head.others,
         "ended": head.stopped,

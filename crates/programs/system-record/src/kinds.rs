@@ -5,8 +5,10 @@
 /// An event that the kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EventKind {
-    /// Mappings, names, ends and context switches of threads. It owns the buffer.
+    /// Mappings, names and ends of threads. It owns the buffer, and is never paused.
     Threads,
+    /// A thread gets a CPU or leaves it.
+    Switches,
     /// A futex call that waits begins; it carries the top of the stack.
     FutexWait,
     /// A futex call that wakes begins.
@@ -44,7 +46,8 @@ impl EventKind {
     /// Nanoseconds of CPU time between samples of a thread; not in step with timers.
     pub(crate) const SAMPLE: u64 = 1_009_000;
     /// The events of a program's waits.
-    pub(crate) const SYSTEM: [Self; 11] = [
+    pub(crate) const SYSTEM: [Self; 12] = [
+        Self::Switches,
         Self::FutexWait,
         Self::FutexWake,
         Self::FutexEnd,
@@ -63,7 +66,7 @@ impl EventKind {
     /// Returns the name of its tracepoint.
     pub(crate) fn tracepoint(self) -> Option<&'static str> {
         Some(match self {
-            Self::Threads | Self::Sampled => return None,
+            Self::Threads | Self::Switches | Self::Sampled => return None,
             Self::FutexWait | Self::FutexWake => "syscalls/sys_enter_futex",
             Self::FutexEnd => "syscalls/sys_exit_futex",
             Self::WaitForAny => "syscalls/sys_enter_futex_waitv",

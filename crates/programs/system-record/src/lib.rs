@@ -13,6 +13,7 @@ mod acquire;
 mod addresses;
 mod bound;
 mod collect;
+mod cost;
 mod fault;
 mod found;
 mod json;

@@ -82,6 +82,19 @@ impl Open {
     /// # Errors
     /// [`Error::Failed`] if the kernel has no such event, or does not permit it.
     pub(crate) fn new(scope: &Scope<'_>, kinds: &[EventKind], what: &str) -> Result<Self, Error> {
+        Self::on(&cpus(), scope, kinds, what)
+    }
+
+    /// Opens them on these CPUs only.
+    ///
+    /// # Errors
+    /// As [`Open::new`].
+    pub(crate) fn on(
+        cpus: &[usize],
+        scope: &Scope<'_>,
+        kinds: &[EventKind],
+        what: &str,
+    ) -> Result<Self, Error> {
         let tracepoints = Tracepoints::find()?;
         let mut open = Self {
             buffers: Vec::new(),
@@ -95,7 +108,7 @@ impl Open {
             Scope::Threads(threads) => threads,
             _ => &one[..],
         };
-        for cpu in cpus() {
+        for &cpu in cpus {
             let mut buffer: Option<Sampler> = None;
             for &task in tasks {
                 let threads = || builder(EventKind::Threads, scope, task, cpu, None).build();
@@ -163,6 +176,32 @@ impl Open {
             .try_for_each(Counter::enable)
     }
 
+    /// Lets nothing be recorded but which threads there are, and what they have mapped.
+    pub(crate) fn pause(&mut self) {
+        for counter in &mut self.counters {
+            // What goes on is recorded, and left out when it is read.
+            let _ = counter.disable();
+        }
+    }
+
+    /// Ends the pause. An event whose thread has ended is not enabled any more.
+    pub(crate) fn resume(&mut self) {
+        for counter in &mut self.counters {
+            let _ = counter.enable();
+        }
+    }
+
+    /// Throws away what the buffers hold; returns the number of records.
+    pub(crate) fn empty(&mut self) -> u32 {
+        let mut records = 0;
+        for buffer in &mut self.buffers {
+            while buffer.next_record().is_some() {
+                records += 1;
+            }
+        }
+        records
+    }
+
     /// Ends it. An event whose thread has ended is disabled already.
     pub(crate) fn disable(&mut self) {
         let owners = self.buffers.iter_mut().map(Sampler::as_counter_mut);
@@ -226,8 +265,10 @@ fn builder<'a>(
                 .mmap2(true)
                 .comm(true)
                 .comm_exec(true)
-                .task(true)
-                .context_switch(!matches!(scope, Scope::Machine));
+                .task(true);
+        }
+        EventKind::Switches => {
+            builder.context_switch(true);
         }
         EventKind::FutexWait
         | EventKind::Futex2Wait

@@ -254,7 +254,7 @@ fn sample(body: &[u8], head: (u32, u16, u16), kinds: &Kinds) -> Option<Option<Ra
             lock: number(raw, 8)?,
             got: half(raw, 16)? == 0,
         },
-        EventKind::Threads => return Some(None),
+        EventKind::Threads | EventKind::Switches => return Some(None),
     };
     Some(Some(Raw {
         at: sample.time()?,

@@ -2,7 +2,8 @@
 
 use crate::acquire::{Before, events};
 use crate::addresses::mapped_now;
-use crate::collect::{Until, Why, collect};
+use crate::collect::{Collected, Until, Why, collect};
+use crate::cost;
 use crate::kinds::EventKind;
 use crate::open::{Open, Scope, cpus};
 use crate::raw;
@@ -35,6 +36,9 @@ pub struct SystemRecording {
     pub seconds: Option<f64>,
     /// The most room that the kernel's records may take meanwhile, in units of 2^20 bytes.
     pub megabytes: u32,
+    /// Says whether all of the time is recorded, however much that slows the program, and
+    /// not windows of it. The waits for the kernel's own locks always are.
+    pub whole: bool,
 }
 
 /// A recording that can begin.
@@ -144,6 +148,8 @@ impl ReadyForSystem {
             Source::System => &EventKind::SYSTEM[..],
             Source::Kernel => &EventKind::KERNEL[..],
         };
+        let in_windows = !recording.whole && recording.source == Source::System;
+        let record_ns = in_windows.then(cost::of_a_record).flatten();
         let mut before = Before::default();
         let from;
         // It lies beside the file, where the user expects room; it has no name.
@@ -209,6 +215,7 @@ impl ReadyForSystem {
             ended: &AtomicBool::new(false),
             deadline: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)),
             bytes: u64::from(recording.megabytes) << 20,
+            record_ns,
         };
         let (collected, status, to) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| {
@@ -238,7 +245,10 @@ impl ReadyForSystem {
         });
         let after = CpuUse::now();
         // What was recorded until the disk was full is kept.
-        let why = collected.unwrap_or(Why::Full);
+        let Collected { why, gaps } = collected.unwrap_or(Collected {
+            why: Why::Full,
+            gaps: Vec::new(),
+        });
         let mut bytes = Vec::new();
         spool
             .rewind()
@@ -258,7 +268,7 @@ impl ReadyForSystem {
             Why::Deadline => Stopped::Seconds,
             Why::Full => Stopped::Full,
         };
-        let events = events(records, before, head, from);
+        let events = events(records, before, head, (from, &gaps));
         file.set_len(0)
             .and_then(|()| events.write(file))
             .map_err(|e| failed(&recording.file, e))?;

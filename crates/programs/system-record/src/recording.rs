@@ -4,6 +4,7 @@
 //! event a line. All names are in it, so that it says the same on any machine. The reader
 //! must never trust a line; a file that is cut off is read up to there.
 
+use locklab_trace::InWindows;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read as _, Write};
@@ -127,6 +128,9 @@ pub(crate) enum Happened {
     /// That wait is over: address, and whether it has the lock.
     #[serde(rename = "d")]
     Uncontended(u64, bool),
+    /// A window of recording begins, or ends: of all threads.
+    #[serde(rename = "v")]
+    Window(bool),
 }
 
 /// All of a recording.
@@ -282,6 +286,32 @@ impl Events {
                 Happened::Wakened(number) => thread(number),
                 _ => true,
             }
+    }
+
+    /// Returns the windows that it is of, if it is not of the whole time.
+    pub(crate) fn windows(&self) -> Option<InWindows> {
+        let mut gaps = (0, 0);
+        let mut begin = None;
+        for Event(at, _, what) in &self.events {
+            match what {
+                Happened::Window(false) => begin = Some(*at),
+                Happened::Window(true) => {
+                    gaps.0 += 1;
+                    gaps.1 += at - begin.take().unwrap_or(*at);
+                }
+                _ => {}
+            }
+        }
+        let share = 1.0 - gaps.1 as f64 / self.head.length.max(1) as f64;
+        (gaps.0 > 0).then_some(InWindows {
+            count: gaps.0 + 1,
+            share,
+        })
+    }
+
+    /// Returns for how long was recorded, without the time between windows, ns.
+    pub(crate) fn recorded(&self) -> f64 {
+        self.head.length as f64 * self.windows().map_or(1.0, |windows| windows.share)
     }
 
     /// Returns the functions of a stack, innermost first.

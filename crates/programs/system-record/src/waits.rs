@@ -117,6 +117,8 @@ enum State {
     Waits(usize),
     /// It is in a futex call for something else.
     Idle(Option<Kind>),
+    /// It is not recorded, between windows.
+    NotSeen,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +148,9 @@ struct Running {
     /// The times at which it woke a waiter, and of which lock.
     released: Vec<(u64, usize)>,
     ended: bool,
+    /// Whether anything of it was recorded, and in this window.
     seen: bool,
+    seen_now: bool,
 }
 
 /// Describes what is known of a stack.
@@ -185,6 +189,8 @@ struct Reading<'e> {
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     spun: Vec<Span>,
+    /// The time at which the window began.
+    began: u64,
     found: Waits,
 }
 
@@ -202,6 +208,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
         as_locks: HashSet::new(),
         woke: Vec::new(),
         spun: Vec::new(),
+        began: 0,
         found: Waits::default(),
     };
     reading.places();
@@ -223,7 +230,29 @@ impl Running {
             released: Vec::new(),
             ended: false,
             seen: false,
+            seen_now: false,
         }
+    }
+
+    /// Takes note that no window is recorded from `at` on.
+    fn pauses(&mut self, at: u64) {
+        if self.seen && !self.ended {
+            if !self.seen_now {
+                // Who has a CPU is sampled.
+                self.state = State::Asleep;
+            }
+            self.becomes(State::NotSeen, at);
+        }
+        self.wakes = None;
+        (self.state, self.seen_now) = (State::NotSeen, false);
+    }
+
+    /// Takes note that a window begins: what it does is told by what it does next.
+    fn resumes(&mut self, at: u64) {
+        if self.seen && !self.ended {
+            self.becomes(State::Runs, at);
+        }
+        (self.state, self.since) = (State::Runs, at);
     }
 
     fn becomes(&mut self, state: State, at: u64) {
@@ -306,9 +335,18 @@ impl Reading<'_> {
 
     fn add(&mut self, Event(at, thread, happened): &Event) {
         let (at, number) = (*at, *thread as usize);
+        if let Happened::Window(begins) = *happened {
+            return self.window(begins, at);
+        }
         let running = &mut self.threads[number];
-        if !running.seen {
-            running.seen = true;
+        if running.state == State::NotSeen {
+            // Of a time between windows only begins and ends are recorded whole.
+            running.seen |= *happened == Happened::Begun;
+            running.ended |= *happened == Happened::Ended;
+            return;
+        }
+        if !running.seen_now {
+            (running.seen, running.seen_now) = (true, true);
             match happened {
                 // It had no CPU before, and why is not known.
                 Happened::Came => running.state = State::Asleep,
@@ -340,7 +378,7 @@ impl Reading<'_> {
                 let place = &self.places[stack as usize];
                 if place.kind == Some(Kind::Lock) && running.state == State::Runs {
                     self.spun.push(Span {
-                        from: at.saturating_sub(stands_for),
+                        from: at.saturating_sub(stands_for).max(self.began),
                         to: at,
                         state: State::Runs,
                     });
@@ -366,7 +404,24 @@ impl Reading<'_> {
                 }
             }
             Happened::Wakened(other) => self.wakens(number, other as usize, at),
-            Happened::Contended(..) | Happened::Uncontended(..) => {}
+            Happened::Contended(..) | Happened::Uncontended(..) | Happened::Window(_) => {}
+        }
+    }
+
+    /// Begins a window, or ends it: what was waited for then is not known any more.
+    fn window(&mut self, begins: bool, at: u64) {
+        if begins {
+            self.began = at;
+            self.threads
+                .iter_mut()
+                .for_each(|running| running.resumes(at));
+            return;
+        }
+        for running in &mut self.threads {
+            if let State::Waits(wait) = running.state {
+                self.waits[wait].to = at;
+            }
+            running.pauses(at);
         }
     }
 
@@ -430,6 +485,9 @@ impl Reading<'_> {
         };
         for running in &mut self.threads {
             if running.seen && !running.ended {
+                if !running.seen_now && running.state != State::NotSeen {
+                    running.state = State::Asleep;
+                }
                 running.becomes(State::Asleep, end);
             }
         }
@@ -485,6 +543,7 @@ impl Reading<'_> {
                     State::Ready => (false, true),
                     State::Waits(_) => (true, true),
                     State::Asleep | State::Idle(_) => (false, false),
+                    State::NotSeen => continue,
                 };
                 add(span, lost, busy);
                 found.busy += if busy { length } else { 0 };
@@ -497,6 +556,7 @@ impl Reading<'_> {
                     State::Idle(Some(Kind::Barrier)) => &mut found.barriers,
                     State::Idle(Some(Kind::Park)) => &mut found.parked,
                     State::Idle(_) => &mut found.untold,
+                    State::NotSeen => continue,
                 } += length;
             }
         }
@@ -553,6 +613,7 @@ impl Reading<'_> {
                 State::Runs => &mut parts.working,
                 State::Ready => &mut parts.preempted,
                 State::Asleep | State::Waits(_) | State::Idle(_) => &mut parts.asleep,
+                State::NotSeen => continue,
             } += length;
         }
         let known = parts.sum();
@@ -640,6 +701,35 @@ mod tests {
             .iter()
             .fold((0, 0), |sum, w| (sum.0 + w.0, sum.1 + w.1));
         assert_eq!(windows, (380, 2000));
+    }
+
+    /// The second thread waits as the first window ends.
+    #[test]
+    fn between_windows_nobody_waits_works_or_sleeps() {
+        use Happened::*;
+        let of = |later: &[(u64, u32, Happened)]| {
+            let first = [
+                (50, 0, Preempted),
+                (60, 0, Came),
+                (100, 1, Waits(64, 0)),
+                (110, 1, Left),
+                (200, 0, Window(false)),
+                (300, 1, Begun),
+                (600, 0, Window(true)),
+                (700, 0, Left),
+                (800, 0, Came),
+            ];
+            let events = recording([&first[..], later].concat(), 1000);
+            let windows = events.windows().unwrap();
+            assert_eq!((windows.count, windows.share), (2, 0.6));
+            waits(&events)
+        };
+        let runs = of(&[(900, 1, Came), (910, 1, FutexEnded(0))]);
+        assert_eq!((runs.waited, runs.asleep), (100, 400));
+        assert_eq!((runs.busy, runs.locks[0].all.longest), (800, 100));
+        // Of whom nothing is recorded in a window had no CPU in it: it would be sampled.
+        let sleeps = of(&[]);
+        assert_eq!((sleeps.waited, sleeps.asleep, sleeps.busy), (100, 500, 700));
     }
 
     #[test]

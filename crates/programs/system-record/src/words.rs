@@ -8,6 +8,7 @@ use crate::recording::Stopped;
 use crate::waits::{Lock, Parts, Waits};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_lock_use::NOTHING_TO_GAIN;
+use locklab_preload_run::in_windows;
 
 /// Returns what to think of it.
 pub(crate) fn verdict(findings: &Findings) -> String {
@@ -124,6 +125,7 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
         )),
         Stopped::Program => {}
     }
+    notes.extend(findings.events.windows().map(in_windows));
     match &findings.found {
         Found::Program(found) => {
             notes.push(

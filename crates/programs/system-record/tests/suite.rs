@@ -137,6 +137,7 @@ fn record(target: Target, source: Source, seconds: Option<f64>) -> (u8, serde_js
         target,
         seconds,
         megabytes: 64,
+        whole: true,
     };
     let (status, recorded) = recording.ready().unwrap().run(false).unwrap();
     (status, recorded.json())
@@ -241,6 +242,7 @@ fn what_does_not_start_or_is_not_there_is_a_sentence() {
             target,
             seconds: None,
             megabytes: 1,
+            whole: true,
         };
         let why = recording
             .ready()
@@ -270,6 +272,7 @@ fn a_file_that_is_no_recording_is_not_replaced() {
         target: Target::Command(vec!["true".into()]),
         seconds: None,
         megabytes: 1,
+        whole: true,
     };
     let why = recording.ready().map(|_| ()).unwrap_err().to_string();
     assert!(why.contains("is there and is no recording"), "{why}");

@@ -18,7 +18,7 @@ pub struct RecordArgs {
     pub megabytes: u32,
     /// Record all of the time, however much that slows the program [default: windows, where
     /// recording would take more than a fortieth of its threads' time]
-    #[arg(long, conflicts_with_all = ["from_perf", "system", "kernel", "pid", "cgroup"])]
+    #[arg(long, conflicts_with_all = ["from_perf", "kernel"])]
     pub whole: bool,
     /// Make the recording from a file with the output of 'perf script' for a
     /// kernel's lock tracepoints, instead of running a program

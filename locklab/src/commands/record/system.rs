@@ -40,6 +40,7 @@ pub(super) fn asked(args: &RecordArgs, common: &Common) -> Option<SystemRecordin
         target,
         seconds: args.seconds,
         megabytes: args.megabytes,
+        whole: args.whole,
     })
 }
 
