@@ -33,7 +33,7 @@ pub use kernel_table::KernelTable;
 pub use perf_recording::FromPerf;
 pub use program::{Ended, Program, Ready, exit_number};
 pub use recorded::{Recorded, nothing_to_gain};
-pub use recording::{ReadyToRecord, Recording};
+pub use recording::{ReadyToRecord, Recording, SYSTEM_START};
 pub use symbols::{Call, Symbols, is_wrapper};
 pub use wait::Wait;
 pub use windows::{gap, in_windows};

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::ptr::NonNull;
 
+/// The start of a recording by the kernel's events, which one of this kind may replace.
+pub const SYSTEM_START: &str = "{\"locklab\":\"system recording\"";
+
 /// A program to record.
 #[derive(Clone, Debug)]
 pub struct Recording {
@@ -101,12 +104,13 @@ pub(crate) fn check_file(path: &Path) -> Result<(), Error> {
         return Ok(());
     };
     let regular = file.metadata().is_ok_and(|data| data.is_file());
-    let mut start = [0; MAGIC.len()];
-    let known = match file.read(&mut start) {
-        Ok(0) => true,
-        Ok(read) => start[..read] == MAGIC,
-        Err(_) => false,
-    };
+    let mut start = Vec::new();
+    let read = (&mut file)
+        .take(SYSTEM_START.len() as u64)
+        .read_to_end(&mut start);
+    let recordings = [&MAGIC[..], SYSTEM_START.as_bytes()];
+    let known = read.is_ok()
+        && (start.is_empty() || recordings.iter().any(|begin| start.starts_with(begin)));
     if regular && known {
         return Ok(());
     }

@@ -12,8 +12,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The part of the threads' time that the recorder may take.
-const ASKED: f64 = 0.025;
+/// The part of the threads' time that the recorder may take by its own clock. What it does to
+/// their caches costs as much again or more: MariaDB ran at 0.91 of its rate with 0.024.
+const ASKED: f64 = 0.01;
 /// The length of a window: each lock is taken often in it, and each thread has a CPU several
 /// times, and yet a short program has windows in all of its phases.
 const WINDOW: Duration = Duration::from_millis(25);
@@ -158,10 +159,10 @@ mod tests {
     fn the_gap_leaves_recording_its_part_of_the_time() {
         let window = Duration::from_millis(100);
         assert_eq!(gap(window, 0.0, 0.0), Duration::ZERO);
-        assert_eq!(gap(window, 20.0, 1000.0), Duration::ZERO);
-        // A quarter of the threads' time: one window of ten.
-        assert_eq!(gap(window, 250.0, 1000.0), window * 9);
-        assert_eq!(gap(window, 1000.0, 1000.0), window * 39);
+        assert_eq!(gap(window, 10.0, 1000.0), Duration::ZERO);
+        // A tenth of the threads' time: one window of ten.
+        assert_eq!(gap(window, 100.0, 1000.0), window * 9);
+        assert_eq!(gap(window, 250.0, 1000.0), window * 24);
         assert!(gap(window, f64::MAX, 1.0) <= window * 49);
     }
 }

@@ -1,7 +1,7 @@
 //! Programs that are recorded: what is said of them is what they did.
 
 use locklab_host::cpu_use::CpuUse;
-use locklab_preload_run::{Client, Recorded, Recording};
+use locklab_preload_run::{Client, Recorded, Recording, SYSTEM_START};
 use locklab_trace::{Event, Trace};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -440,6 +440,14 @@ fn bad_input_is_said_in_a_sentence() {
         error.ends_with("is there and is no recording; name another file"),
         "{error}"
     );
+    // One by the kernel's events may be replaced.
+    let other = folder.path().join("other");
+    std::fs::write(&other, format!("{SYSTEM_START},\n")).unwrap();
+    let replaced = Recording {
+        file: other,
+        ..recording(folder.path(), &["true"])
+    };
+    assert!(replaced.ready().is_ok());
     let error = Recorded::read(alone).err().unwrap().to_string();
     assert!(
         error.ends_with("it is no recording of 'locklab record'"),

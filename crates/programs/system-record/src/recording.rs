@@ -4,14 +4,13 @@
 //! event a line. All names are in it, so that it says the same on any machine. The reader
 //! must never trust a line; a file that is cut off is read up to there.
 
+use locklab_preload_run::SYSTEM_START;
 use locklab_trace::InWindows;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read as _, Write};
 use std::path::Path;
 
-/// Holds what the first line begins with.
-const START: &str = "{\"locklab\":\"system recording\"";
 /// The version of the lines.
 const SCHEMA: u32 = 1;
 
@@ -150,14 +149,14 @@ pub struct Events {
 #[must_use]
 pub fn is_system_recording(file: &Path) -> bool {
     let mut start = Vec::new();
-    let read =
-        File::open(file).and_then(|file| file.take(START.len() as u64).read_to_end(&mut start));
+    let read = File::open(file)
+        .and_then(|file| file.take(SYSTEM_START.len() as u64).read_to_end(&mut start));
     read.is_ok() && is_start(&start)
 }
 
 /// Returns whether bytes are the start of such a recording.
 pub(crate) fn is_start(bytes: &[u8]) -> bool {
-    bytes.starts_with(START.as_bytes())
+    bytes.starts_with(SYSTEM_START.as_bytes())
 }
 
 impl Head {

@@ -17,7 +17,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub megabytes: u32,
     /// Record all of the time, however much that slows the program [default: windows, where
-    /// recording would take more than a fortieth of its threads' time]
+    /// recording would take more than a hundredth of its threads' time]
     #[arg(long, conflicts_with_all = ["from_perf", "kernel"])]
     pub whole: bool,
     /// Make the recording from a file with the output of 'perf script' for a
