@@ -4,14 +4,12 @@
 //! ended, so that this thread takes little of its CPUs.
 
 use crate::open::Open;
-use locklab_host::clock;
-use locklab_host::cpu_use::CpuUse;
-use locklab_preload_run::gap;
+use crate::windows::Windows;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Says how the collection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,88 +39,12 @@ pub(crate) struct Until<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Collected {
     pub(crate) why: Why,
-    /// The times between windows, on [`clock::now`].
+    /// The times between windows, on the clock of the records.
     pub(crate) gaps: Vec<(u64, u64)>,
 }
 
-/// The length of a window: threads have a CPU many times in it.
-const WINDOW: Duration = Duration::from_millis(100);
-
 /// Milliseconds after which buffers are emptied that are not half full.
 const OFTEN: libc::c_int = 50;
-
-/// Windows of recording, and the times between them.
-struct Windows {
-    record_ns: f64,
-    /// The end of the window, or of the gap.
-    until: Instant,
-    /// Since when this one is recorded, and the records and this thread's time until then.
-    since: Option<(CpuUse, u64, Duration)>,
-    /// When the gap began.
-    paused: Option<u64>,
-    gaps: Vec<(u64, u64)>,
-}
-
-impl Windows {
-    fn begin(record_ns: f64) -> Self {
-        Self {
-            record_ns,
-            until: Instant::now() + WINDOW,
-            since: CpuUse::now().map(|now| (now, 0, collecting())),
-            paused: None,
-            gaps: Vec::new(),
-        }
-    }
-
-    /// Pauses or resumes where it is time to; `records` were collected until now.
-    fn turn(&mut self, open: &mut Open, records: u64) {
-        if Instant::now() < self.until {
-            return;
-        }
-        let now = CpuUse::now();
-        if let Some(begin) = self.paused.take() {
-            open.resume();
-            self.gaps.push((begin, clock::now()));
-        } else {
-            let gap = match (&self.since, &now) {
-                (Some((then, before, mine)), Some(now)) => {
-                    let mine = collecting().saturating_sub(*mine).as_secs_f64();
-                    let spent = (records - before) as f64 * self.record_ns / 1e9 + mine;
-                    let active = now.all.saturating_sub(then.all).as_secs_f64();
-                    gap(WINDOW, spent, active)
-                }
-                _ => Duration::ZERO,
-            };
-            if !gap.is_zero() {
-                self.paused = Some(clock::now());
-                open.pause();
-                self.until = Instant::now() + gap;
-                return;
-            }
-        }
-        self.since = now.map(|now| (now, records, collecting()));
-        self.until = Instant::now() + WINDOW;
-    }
-
-    /// Ends, in a gap or not.
-    fn end(mut self) -> Vec<(u64, u64)> {
-        if let Some(begin) = self.paused.take() {
-            self.gaps.push((begin, clock::now()));
-        }
-        self.gaps
-    }
-}
-
-/// Returns the CPU time of this thread until now, that of writing the file too.
-fn collecting() -> Duration {
-    use nix::sys::resource::{UsageWho, getrusage};
-    use nix::sys::time::TimeValLike as _;
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else {
-        return Duration::ZERO;
-    };
-    let microseconds = (usage.user_time() + usage.system_time()).num_microseconds();
-    Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
-}
 
 /// Moves records from the buffers into `spool` until something ends that, then disables
 /// the events and moves the rest.
@@ -176,8 +98,7 @@ pub(crate) fn collect(open: &mut Open, spool: &File, until: &Until<'_>) -> io::R
         }
         let count = libc::nfds_t::try_from(polled.len()).unwrap_or(0);
         let often = windows.as_ref().map_or(OFTEN, |windows| {
-            let left = windows.until.saturating_duration_since(Instant::now());
-            left.as_millis().min(OFTEN.unsigned_abs().into()) as libc::c_int
+            windows.left().as_millis().min(OFTEN.unsigned_abs().into()) as libc::c_int
         });
         // SAFETY: so many entries, of files that are open. A signal only ends it early.
         unsafe { libc::poll(polled.as_mut_ptr(), count, often) };

@@ -34,6 +34,7 @@ mod target;
 mod tracepoints;
 mod unwind;
 mod waits;
+mod windows;
 mod without_pthread;
 mod words;
 

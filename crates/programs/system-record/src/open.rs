@@ -192,7 +192,7 @@ impl Open {
     }
 
     /// Throws away what the buffers hold; returns the number of records.
-    pub(crate) fn empty(&mut self) -> u32 {
+    pub(crate) fn discard(&mut self) -> u32 {
         let mut records = 0;
         for buffer in &mut self.buffers {
             while buffer.next_record().is_some() {

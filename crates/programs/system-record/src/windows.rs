@@ -1,0 +1,93 @@
+//! Decides when the kernel's events are recorded and when they pause, so that recording takes no more
+//! of the machine's busy time than a small part.
+//!
+//! What a record costs was measured here ([`cost`](crate::cost)), and this thread's own time
+//! is counted. It must never decide by what the machine is.
+
+use crate::open::Open;
+use locklab_host::clock;
+use locklab_host::cpu_use::CpuUse;
+use locklab_preload_run::gap;
+use std::time::{Duration, Instant};
+
+/// The length of a window: threads have a CPU many times in it.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// Windows of recording, and the times between them.
+pub(crate) struct Windows {
+    record_ns: f64,
+    /// The end of the window, or of the gap.
+    until: Instant,
+    /// Since when this one is recorded, and the records and this thread's time until then.
+    since: Option<(CpuUse, u64, Duration)>,
+    /// When the gap began.
+    paused: Option<u64>,
+    gaps: Vec<(u64, u64)>,
+}
+
+impl Windows {
+    /// Begins the first; a record costs the program so many nanoseconds.
+    pub(crate) fn begin(record_ns: f64) -> Self {
+        Self {
+            record_ns,
+            until: Instant::now() + WINDOW,
+            since: CpuUse::now().map(|now| (now, 0, collecting())),
+            paused: None,
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Pauses or resumes where it is time to; `records` were collected until now.
+    pub(crate) fn turn(&mut self, open: &mut Open, records: u64) {
+        if Instant::now() < self.until {
+            return;
+        }
+        let now = CpuUse::now();
+        if let Some(begin) = self.paused.take() {
+            open.resume();
+            self.gaps.push((begin, clock::now()));
+        } else {
+            let gap = match (&self.since, &now) {
+                (Some((then, before, mine)), Some(now)) => {
+                    let mine = collecting().saturating_sub(*mine).as_secs_f64();
+                    let spent = (records - before) as f64 * self.record_ns / 1e9 + mine;
+                    let active = now.all.saturating_sub(then.all).as_secs_f64();
+                    gap(WINDOW, spent, active)
+                }
+                _ => Duration::ZERO,
+            };
+            if !gap.is_zero() {
+                self.paused = Some(clock::now());
+                open.pause();
+                self.until = Instant::now() + gap;
+                return;
+            }
+        }
+        self.since = now.map(|now| (now, records, collecting()));
+        self.until = Instant::now() + WINDOW;
+    }
+
+    /// Returns how long this one, or the gap, still is.
+    pub(crate) fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    /// Ends, in a gap or not. Returns the gaps.
+    pub(crate) fn end(mut self) -> Vec<(u64, u64)> {
+        if let Some(begin) = self.paused.take() {
+            self.gaps.push((begin, clock::now()));
+        }
+        self.gaps
+    }
+}
+
+/// Returns the CPU time of this thread until now, that of writing the file too.
+fn collecting() -> Duration {
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeValLike as _;
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else {
+        return Duration::ZERO;
+    };
+    let microseconds = (usage.user_time() + usage.system_time()).num_microseconds();
+    Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
