@@ -1,5 +1,5 @@
-//! Decides when the kernel's events are recorded and when they pause, so that recording takes no more
-//! of the machine's busy time than a small part.
+//! Decides when the kernel's events are recorded and when they pause, so that recording
+//! takes no more of the machine's busy time than a small part.
 //!
 //! What a record costs was measured here ([`cost`](crate::cost)), and this thread's own time
 //! is counted. It must never decide by what the machine is.
