@@ -61,10 +61,10 @@ pub(crate) fn events(
     if !acquired.threads.is_empty() && !gaps.is_empty() {
         for (begin, end) in gaps {
             for (at, begins) in [(begin, false), (end, true)] {
+                // A gap ends when the end of the program is noticed, after that.
+                let at = at.saturating_sub(from).min(head.length);
                 let happened = Happened::Window(begins);
-                acquired
-                    .events
-                    .push(Event(at.saturating_sub(from), 0, happened));
+                acquired.events.push(Event(at, 0, happened));
             }
         }
         acquired.events.sort_by_key(|event| event.0);
@@ -220,3 +220,25 @@ impl Acquired {
 
 /// Nanoseconds between two reports of one wake-up.
 const TOLD_TWICE: u64 = 5_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Source;
+
+    #[test]
+    fn a_gap_ends_with_the_program() {
+        let before = Before {
+            threads: vec![(1, 1, "main".into())],
+            ..Before::default()
+        };
+        let head = Head {
+            length: 1000,
+            ..Head::new(Source::System, "program", "machine", 2)
+        };
+        let events = events(Records::default(), before, head, (50, &[(150, 9000)]));
+        let windows = events.windows().unwrap();
+        assert!((windows.share - 0.1).abs() < 1e-9, "{windows:?}");
+        assert!((events.recorded() - 100.0).abs() < 1e-6);
+    }
+}
