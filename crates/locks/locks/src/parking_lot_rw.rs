@@ -22,7 +22,7 @@ const MOST: usize = usize::MAX - (READER - 1);
 /// What a sleeper wants.
 const TO_READ: u32 = 0;
 const TO_WRITE: u32 = 1;
-/// What it is told: it has the lock, or it tries again.
+/// The words that a woken thread finds: the lock is its own, or it has to try again.
 const GIVEN: u32 = 1;
 const TRY_AGAIN: u32 = 0;
 
@@ -264,7 +264,7 @@ impl<P: Platform, const ROUNDS: u32> Default for ParkingLotRw<P, ROUNDS> {
 }
 
 // SAFETY: a writer closes the lock to others by a compare-and-swap, and waits for the
-// readers inside; a handoff leaves it as those need it who are told so.
+// readers inside; a handoff leaves the word as it is when the woken threads hold the lock.
 unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for ParkingLotRw<P, ROUNDS> {
     type Ctx = ();
 

@@ -15,8 +15,8 @@ use crate::scheduler::sleep;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Futex, RawLock};
 
-/// How long who starts the others sleeps, so that all of them sleep at the barrier, ms. (As
-/// nothing else runs, it does not matter how much longer than needed.)
+/// The time for which the starting thread sleeps, ms: all others are asleep at the barrier
+/// by then. Nothing else runs, so a longer sleep changes nothing.
 const ASLEEP_MS: f64 = 2.0;
 
 /// A barrier that opens once.

@@ -236,18 +236,24 @@ impl Running {
 
     /// Takes note that no window is recorded from `at` on.
     fn pauses(&mut self, at: u64) {
-        if self.seen && !self.ended {
-            if !self.seen_now {
-                // Who has a CPU is sampled.
-                self.state = State::Asleep;
-            }
-            self.becomes(State::NotSeen, at);
-        }
+        self.closes(State::NotSeen, at);
         self.wakes = None;
         (self.state, self.seen_now) = (State::NotSeen, false);
     }
 
-    /// Takes note that a window begins: what it does is told by what it does next.
+    /// Ends its last span, if the thread lives.
+    fn closes(&mut self, next: State, at: u64) {
+        if self.seen && !self.ended {
+            if !self.seen_now && self.state != State::NotSeen {
+                // A thread with a CPU is sampled.
+                self.state = State::Asleep;
+            }
+            self.becomes(next, at);
+        }
+    }
+
+    /// Takes note that a window begins. The thread's first event in it shows what it did
+    /// until then.
     fn resumes(&mut self, at: u64) {
         if self.seen && !self.ended {
             self.becomes(State::Runs, at);
@@ -484,12 +490,7 @@ impl Reading<'_> {
             length.max(last)
         };
         for running in &mut self.threads {
-            if running.seen && !running.ended {
-                if !running.seen_now && running.state != State::NotSeen {
-                    running.state = State::Asleep;
-                }
-                running.becomes(State::Asleep, end);
-            }
+            running.closes(State::Asleep, end);
         }
         for wait in &mut self.waits {
             wait.to = wait.to.min(end);
