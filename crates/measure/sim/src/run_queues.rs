@@ -6,8 +6,9 @@
 //! earliest deadline runs, and it keeps its CPU until its slice is used up or it is no
 //! longer eligible when another wakes. Who sleeps and is not eligible stays in its queue
 //! until the others have caught up (delayed dequeue). A woken thread goes to an idle CPU that shares a
-//! cache with its last one, and else waits at its last one or at its waker's. A CPU without
-//! a thread takes one that waits elsewhere. Where there are small cores, a woken thread goes to
+//! cache with its last one, and else waits at its last one or at its waker's. A CPU that
+//! runs out of threads takes one that waits elsewhere if it is usually idle for longer than
+//! moving a thread is thought to cost; one that is idle at the system's tick takes one in any case. Where there are small cores, a woken thread goes to
 //! an idle big one first, and threads start where the least work is for what a core can do.
 //! Sources: `kernel/sched/fair.c` of Linux 6.18 (`pick_eevdf`, `place_entity`,
 //! `select_idle_sibling`, `select_idle_capacity`, `sched_balance_newidle`).
@@ -49,6 +50,9 @@ struct Queue {
     floor: Cell<i64>,
     /// The thread that yields, which is not the next.
     skipped: Cell<Option<usize>>,
+    /// The time since which nothing runs, and the mean of such times.
+    idle_since: Cell<Option<u64>>,
+    mean_idle: Cell<u64>,
 }
 
 /// The queues of all hardware threads, in the order of the scheduler's.
@@ -62,7 +66,9 @@ pub(crate) struct RunQueues {
     /// systems.
     tick: u64,
     /// The time for which the cache of a CPU is thought to be warm for a thread that
-    /// ran there.
+    /// ran there. A CPU that is idle for less on average does not look elsewhere for a thread
+    /// when it runs out of them: before Linux 5.16 by this figure, and in 6.17 and 6.18 because a look
+    /// in vain makes the next one less likely, up to it (commit 155213a2aed4).
     warm: u64,
     /// The core of each hardware thread.
     cores: Box<[usize]>,
@@ -83,8 +89,12 @@ impl RunQueues {
             true => small,
             false => 1024,
         };
+        let queue = |_: &usize| Queue {
+            mean_idle: Cell::new(2 * warm),
+            ..Queue::default()
+        };
         Self {
-            queues: hardware.iter().map(|_| Queue::default()).collect(),
+            queues: hardware.iter().map(queue).collect(),
             entities: (0..threads).map(|_| Entity::default()).collect(),
             slice: slice.max(1) as i64,
             older: LatencyRule::new(latency),
@@ -233,14 +243,34 @@ impl RunQueues {
             .retain(|&other| other != who);
     }
 
-    /// Gives a hardware thread that is free to the first of its queue, or to one that waits
-    /// elsewhere. Returns the thread.
+    /// Gives a hardware thread that has run out of threads to the first of its queue, or to one that
+    /// waits elsewhere. Returns the thread.
     pub(crate) fn next(&self, place: usize, topology: &Topology, now: u64) -> Option<usize> {
+        let queue = &self.queues[place];
+        let looks = queue.mean_idle.get() >= self.warm;
+        let next = self.find(place, topology, now, looks);
+        if next.is_none() && queue.idle_since.get().is_none() {
+            queue.idle_since.set(Some(now));
+        }
+        next
+    }
+
+    /// Does the same at the system's tick for one that is idle.
+    pub(crate) fn next_at_tick(
+        &self,
+        place: usize,
+        topology: &Topology,
+        now: u64,
+    ) -> Option<usize> {
+        self.find(place, topology, now, true)
+    }
+
+    fn find(&self, place: usize, topology: &Topology, now: u64, looks: bool) -> Option<usize> {
         self.let_go(place);
-        let own = self.first(place, self.mean(place));
-        let who = match own {
+        let who = match self.first(place, self.mean(place)) {
             Some(who) => who,
-            None => self.steal(place, topology, now)?,
+            None if looks => self.steal(place, topology, now)?,
+            None => return None,
         };
         let queue = &self.queues[place];
         queue.waiting.borrow_mut().retain(|&other| other != who);
@@ -273,6 +303,13 @@ impl RunQueues {
     /// Notes that a thread runs from `now` on.
     pub(crate) fn runs(&self, place: usize, who: usize, now: u64) {
         let queue = &self.queues[place];
+        if let Some(since) = queue.idle_since.take() {
+            let mean = queue.mean_idle.get();
+            let idle = now.saturating_sub(since);
+            queue
+                .mean_idle
+                .set(((7 * mean + idle) / 8).min(2 * self.warm));
+        }
         queue.running.set(Some(who));
         queue.charged.set(now);
         self.entities[who].began.set(self.entities[who].ran.get());

@@ -101,9 +101,14 @@ fn start_system(engine: &Engine) {
 
 /// Handles the system's tick: CPUs without a thread look for one again.
 pub(crate) fn ticks(engine: &Engine, now: u64) {
-    for place in 0..engine.hypervisor.hardware.len() {
-        if engine.hypervisor.is_idle(place) {
-            next_in(engine, place, now + engine.hypervisor.switch);
+    if let Some(queues) = &engine.hypervisor.fair {
+        let soon = now + engine.hypervisor.switch;
+        for place in 0..engine.hypervisor.hardware.len() {
+            if engine.hypervisor.is_idle(place)
+                && let Some(next) = queues.next_at_tick(place, &engine.topology, soon)
+            {
+                schedule_in(engine, next, place, soon);
+            }
         }
     }
     let tick = engine.hypervisor.tick;

@@ -113,6 +113,27 @@ fn a_free_cpu_takes_a_thread_whose_cache_is_cold() {
 }
 
 #[test]
+fn a_cpu_that_is_idle_for_short_times_looks_elsewhere_at_the_tick_only() {
+    let (queues, topology) = queues(3);
+    queues.add(0, 0, 0);
+    runs_next(&queues, &topology, 0, 0);
+    let mut now = 100;
+    let mut works_and_sleeps = || {
+        queues.add(1, 2, now);
+        assert_eq!(runs_next(&queues, &topology, 1, now), 2);
+        queues.leaves(1, now + 1, false);
+        now += 5;
+        queues.next(1, &topology, now - 4)
+    };
+    for _ in 0..8 {
+        assert_eq!(works_and_sleeps(), None);
+    }
+    queues.add(0, 1, 130);
+    assert_eq!(works_and_sleeps(), None, "the other's cache is cold");
+    assert_eq!(queues.next_at_tick(1, &topology, 146), Some(1));
+}
+
+#[test]
 fn a_woken_thread_goes_where_nothing_runs_and_shares_a_cache() {
     let (queues, topology) = queues(2);
     let place = |idle: [bool; 2]| queues.place_of(0, (0, Some(1)), &topology, |place| idle[place]);
