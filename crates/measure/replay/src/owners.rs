@@ -4,8 +4,8 @@
 //! Whoever reads a recording asks this, so that all agree on what was a wait. It must never
 //! know what threads do besides.
 
-use foldhash::HashMap;
-use locklab_trace::{Access, Attempt};
+use foldhash::{HashMap, HashSet};
+use locklab_trace::{Access, Attempt, Event, LockKind};
 
 /// Holds who uses a lock.
 #[derive(Default)]
@@ -49,10 +49,61 @@ pub(crate) struct Had {
 pub(crate) struct Owners {
     uses: Vec<Use>,
     places: HashMap<(u64, u64), usize>,
+    /// The locks that processes share, by the image whose forks have them at this address.
+    shared: HashSet<(u64, u64)>,
+    /// The image that runs in each process, and that of which each image is a fork.
+    runs: HashMap<u64, u64>,
+    forked_from: HashMap<u64, u64>,
 }
 
 impl Owners {
-    /// Returns the place of a lock of an image, and whether it is new.
+    /// Takes a record that says which images and locks there are, of a thread of `image`.
+    pub(crate) fn learns(&mut self, image: u64, event: &Event<'_>) {
+        match *event {
+            Event::Image {
+                process,
+                parent,
+                forked,
+            } => {
+                if let Some(from) = self.runs.get(&parent).filter(|_| forked) {
+                    self.forked_from.insert(image, *from);
+                }
+                self.runs.insert(process, image);
+            }
+            Event::Kind { lock, kind } if kind.is(LockKind::SHARED) => {
+                self.shared.insert((self.first_of(image), lock));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the image of which this one is a fork, or a fork of a fork.
+    fn first_of(&self, mut image: u64) -> u64 {
+        // No recording has longer lines of processes; a damaged one may have a circle.
+        for _ in 0..self.forked_from.len() {
+            match self.forked_from.get(&image) {
+                Some(from) => image = *from,
+                None => break,
+            }
+        }
+        image
+    }
+
+    /// Returns the image and the address by which a lock is known: a process-shared lock that
+    /// a fork has at its parent's address is its parent's.
+    pub(crate) fn key(&self, image: u64, address: u64) -> (u64, u64) {
+        if self.shared.is_empty() {
+            return (image, address);
+        }
+        let first = self.first_of(image);
+        match self.shared.contains(&(first, address)) {
+            true => (first, address),
+            false => (image, address),
+        }
+    }
+
+    /// Returns the place of a lock by what it is known by ([`Owners::key`]), and whether it is
+    /// new.
     pub(crate) fn lock(&mut self, image: u64, address: u64) -> (usize, bool) {
         let next = self.uses.len();
         let place = *self.places.entry((image, address)).or_insert(next);
@@ -64,7 +115,7 @@ impl Owners {
 
     /// Returns the place of a lock that was used.
     pub(crate) fn place(&self, image: u64, address: u64) -> Option<usize> {
-        self.places.get(&(image, address)).copied()
+        self.places.get(&self.key(image, address)).copied()
     }
 
     /// Takes a request.

@@ -118,6 +118,7 @@ impl<'a> Reading<'a> {
     }
 
     fn lock(&mut self, image: u64, address: u64) -> usize {
+        let (image, address) = self.owners.key(image, address);
         let (lock, new) = self.owners.lock(image, address);
         if new {
             self.wakings.push(Waking::default());
@@ -384,12 +385,9 @@ impl<'a> Reading<'a> {
                 path: path.0.to_vec(),
             }),
             Event::Switches { took, .. } => self.had_cpu(thread, tick, (without, took)),
-            Event::Begin { .. }
-            | Event::Image { .. }
-            | Event::Kind { .. }
-            | Event::Ran { .. }
-            | Event::Window { .. }
-            | Event::Cost { .. } => {}
+            Event::Image { .. } | Event::Kind { .. } => self.owners.learns(image, event),
+            Event::Begin { .. } | Event::Ran { .. } | Event::Window { .. } | Event::Cost { .. } => {
+            }
         }
     }
 }

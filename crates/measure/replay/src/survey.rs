@@ -150,6 +150,7 @@ impl Surveying {
     }
 
     fn lock(&mut self, image: u64, address: u64) -> usize {
+        let (image, address) = self.owners.key(image, address);
         let (lock, new) = self.owners.lock(image, address);
         if new {
             self.lines.push(Line::default());
@@ -277,11 +278,14 @@ impl Surveying {
             }),
             Event::Image {
                 process, forked, ..
-            } => self.survey.images.push(Image {
-                number: image,
-                process,
-                forked,
-            }),
+            } => {
+                self.owners.learns(image, event);
+                self.survey.images.push(Image {
+                    number: image,
+                    process,
+                    forked,
+                });
+            }
             Event::Ended => running.ended = true,
             Event::Switches {
                 involuntary, took, ..
@@ -310,6 +314,7 @@ impl Surveying {
                 self.survey.costs.push(ticks);
             }
             Event::Kind { lock, kind } => {
+                self.owners.learns(image, event);
                 let lock = self.lock(image, lock);
                 let of = &mut self.survey.locks[lock].kind;
                 *of = of.and(kind);
@@ -327,7 +332,7 @@ impl Surveying {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_trace::{Access, Header, file};
+    use locklab_trace::{Access, Header, file, file_of_images};
 
     /// Returns the recording of one thread that acquires a free lock for so long, and
     /// releases it for so long; asking the system takes 400 ticks.
@@ -388,5 +393,51 @@ mod tests {
         let slow = of_one(900, 250);
         assert_eq!((slow.threads[0].waited, slow.threads[0].woke), (900, 250));
         assert_eq!(slow.locks[0].tally.contended, 1);
+    }
+
+    /// A process holds a lock while another waits that has it at the same address.
+    fn of_two(kind: LockKind, forked: bool) -> Survey {
+        let lock = 0x100;
+        let request = Event::Request {
+            lock,
+            stack: 0,
+            access: Access {
+                shared: false,
+                attempt: Attempt::Waits,
+            },
+        };
+        let of = |number: u64, times: [u64; 3]| {
+            let image = Event::Image {
+                process: 10 + number,
+                parent: 9 + number,
+                forked: forked && number > 0,
+            };
+            let begins = times[0] - 10;
+            vec![
+                (begins, image),
+                (begins, Event::Kind { lock, kind }),
+                (times[0], request),
+                (times[1], Event::Acquired),
+                (times[2], Event::Release { lock }),
+                (times[2], Event::Released),
+            ]
+        };
+        let threads = [of(0, [100, 100, 900]), of(1, [200, 910, 950])];
+        let header = Header::new(1.0, 0, 2, "a machine", "program");
+        let threads = [(0, &threads[0][..]), (1, &threads[1][..])];
+        let bytes = file_of_images(&header, &threads, 1000).unwrap();
+        Survey::of(&Trace::read(bytes).unwrap())
+    }
+
+    #[test]
+    fn a_lock_that_processes_share_is_one_lock_in_a_fork() {
+        let locks = |kind, forked| {
+            let survey = of_two(kind, forked);
+            let contended = survey.locks.iter().map(|lock| lock.tally.contended);
+            (survey.locks.len(), contended.sum::<u64>())
+        };
+        assert_eq!(locks(LockKind::SHARED, true), (1, 1));
+        assert_eq!(locks(LockKind::SHARED, false), (2, 0));
+        assert_eq!(locks(LockKind::default(), true), (2, 0));
     }
 }

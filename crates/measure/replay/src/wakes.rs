@@ -19,6 +19,10 @@ const SOME: u64 = 3;
 const FEWEST: usize = 50;
 /// The part of all that is left out, the longest: those threads lost their CPU.
 const LONGEST: f64 = 0.02;
+/// A call that takes so many times as long as a quick one lost its CPU in between. One that wakes
+/// an idle processor from a deep state takes up to about seven times as long as one that finds
+/// it still awake.
+const LOST_CPU: u64 = 16;
 
 /// Wake-ups, in ticks.
 pub(crate) struct Wakes {
@@ -33,8 +37,9 @@ pub(crate) struct Wakes {
 /// Describes what they cost, in ticks, as far as that is known.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Costs {
-    /// The median time of a call that woke a thread: where threads share CPUs, many lose
-    /// theirs to the thread that they wake, and that is no part of the call.
+    /// The mean time of a call that woke a thread, of those that kept their CPU: where threads
+    /// share CPUs, many lose theirs to the thread that they wake, and that is no part of the
+    /// call.
     pub(crate) wake_call: Option<u64>,
     /// The mean time from its end until the woken thread ran.
     pub(crate) wake: Option<u64>,
@@ -89,7 +94,7 @@ impl Wakes {
 
     /// Returns what is known, where there were enough.
     pub(crate) fn costs(mut self) -> Costs {
-        let wake_call = median(&mut self.calls);
+        let wake_call = mean_of_call(&mut self.calls);
         let wake = wake_call.zip(mean(&mut self.until)).map(|(call, until)| {
             let of = |tenth: usize| self.until[self.until.len() * tenth / 10].saturating_sub(call);
             let spread = of(9) as f64 / of(1).max(1) as f64;
@@ -108,6 +113,20 @@ impl Wakes {
 fn median(of: &mut [u64]) -> Option<u64> {
     let middle = of.len() / 2;
     (of.len() >= FEWEST).then(|| *of.select_nth_unstable(middle).1)
+}
+
+/// Returns the mean of the calls that kept their CPU, where there are enough.
+fn mean_of_call(calls: &mut [u64]) -> Option<u64> {
+    let quick = calls.len() / 10;
+    if calls.len() < FEWEST {
+        return None;
+    }
+    let most = LOST_CPU * *calls.select_nth_unstable(quick).1;
+    let (sum, count) = calls
+        .iter()
+        .filter(|took| **took <= most)
+        .fold((0, 0), |(sum, count), took| (sum + took, count + 1));
+    Some(sum / count)
 }
 
 /// Returns the mean without the longest; it puts them in order.
@@ -155,6 +174,16 @@ mod tests {
         let costs = wakes.costs();
         assert_eq!(costs.wake, Some(49_500));
         assert_eq!(costs.wake_spread, Some(91.0 / 11.0));
+    }
+
+    /// A processor that has just become idle is woken sooner than one that sleeps.
+    #[test]
+    fn wake_ups_of_two_kinds_cost_their_mean() {
+        let mut wakes = Wakes::new(20, 1.0);
+        for number in 0..100 {
+            wakes.released(if number % 2 == 0 { 1_200 } else { 7_000 });
+        }
+        assert_eq!(wakes.costs().wake_call, Some(4_100));
     }
 
     #[test]

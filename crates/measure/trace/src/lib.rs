@@ -30,6 +30,7 @@ mod header;
 mod kernel_callers;
 mod modules;
 mod order;
+mod part;
 mod perf;
 mod perf_lines;
 mod perf_tables;
@@ -53,7 +54,7 @@ pub use read::{
     Apart, Fault, InWindows, Info, Missing, Otherwise, Records, Thread, Trace, Unreadable,
 };
 pub use without_cpu::{CpuTime, WithoutCpu};
-pub use write::file;
+pub use write::{file, file_of_images};
 
 /// The variable that names the file to the library in the program.
 pub const FILE_VARIABLE: &str = "LOCKLAB_RECORD";

@@ -16,6 +16,7 @@ use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
 use locklab_replay::{Limits, Recording, Survey, Tally};
 use locklab_trace::{Apart, LockKind, Source, Stopped};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Number of call sites that are shown.
@@ -235,14 +236,17 @@ impl Recorded {
                 count(images.len(), "program image")
             ));
         }
-        let mut locks = self.recording.survey().locks.iter();
-        if images.len() > 1
-            && locks.any(|lock| lock.kind.is(LockKind::SHARED) && lock.tally.contended > 0)
-        {
+        let locks = self.recording.survey().locks.iter();
+        let shared = locks.filter(|lock| lock.kind.is(LockKind::SHARED));
+        let by: HashSet<u64> = shared
+            .filter(|lock| lock.tally.contended > 0)
+            .map(|lock| lock.image)
+            .collect();
+        if by.len() > 1 {
             notes.push(
-                "A mutex that processes share is a lock of each here: who held it in another \
-                 process is not seen, and counts as nobody. 'locklab record --system' sees all of \
-                 them."
+                "A mutex that processes share is one lock where a fork has it at its parent's \
+                 address, and else a lock of each: who held it in another process counts as \
+                 nobody. 'locklab record --system' sees all of them."
                     .into(),
             );
         }
