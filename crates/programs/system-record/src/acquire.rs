@@ -1,22 +1,81 @@
 //! Turns the kernel's records into the events of a recording: finds numbers for
 //! threads, and names for stacks while the program's files are there.
 
-use crate::addresses::{Mapping, Spaces};
+use crate::addresses::{Mapping, Spaces, mapped_now};
 use crate::kinds::EventKind;
 use crate::raw::{Raw, Records, What};
 use crate::recording::{Calls, Event, Events, Function, Happened, Head, Thread};
+use crate::target::threads;
 use crate::unwind::{Named, Stacks};
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Describes what is known of the processes before the first record.
-#[derive(Default)]
-pub(crate) struct Before {
+/// Describes what `/proc` says of processes that run: what is recorded later does not say it
+/// again.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
     /// Process and mapping.
     pub(crate) mapped: Vec<(u32, Mapping)>,
     /// Thread, process and name.
     pub(crate) threads: Vec<(u32, u32, String)>,
+}
+
+impl Known {
+    /// Returns what is mapped in processes now, and what their threads are called.
+    pub(crate) fn of(processes: &[u32]) -> Self {
+        let mut known = Self::default();
+        for &process in processes {
+            let mapped = mapped_now(process).into_iter();
+            known
+                .mapped
+                .extend(mapped.map(|mapping| (process, mapping)));
+            for task in threads(process).unwrap_or_default() {
+                let name = fs::read_to_string(format!("/proc/{process}/task/{task}/comm"));
+                let name = name.unwrap_or_default().trim().to_owned();
+                known.threads.push((task, process, name));
+            }
+        }
+        known
+    }
+
+    /// Returns the records that would have said it at a time. A process may have begun another
+    /// image since it was recorded last, so its mappings begin anew.
+    fn records(self, at: u64) -> impl Iterator<Item = Raw> {
+        let record = move |process, thread, what| Raw {
+            at,
+            process,
+            thread,
+            cpu: 0,
+            what,
+        };
+        let named = move |(thread, process, name)| {
+            let exec = thread == process;
+            record(process, thread, What::Named { name, exec })
+        };
+        let mapped = move |(process, mapping): (u32, Mapping)| {
+            let what = What::Mapped {
+                from: mapping.from,
+                length: mapping.to - mapping.from,
+                offset: mapping.offset,
+                path: mapping.path.as_os_str().as_bytes().to_vec(),
+            };
+            record(process, process, what)
+        };
+        let threads = self.threads.into_iter().map(named);
+        threads.chain(self.mapped.into_iter().map(mapped))
+    }
+}
+
+/// A time between windows, on the clock of the records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// What was known shortly before its end, and when; nothing if no window follows.
+    pub(crate) known: (u64, Known),
 }
 
 struct Acquired {
@@ -30,13 +89,18 @@ struct Acquired {
 }
 
 /// Returns the recording that records make which begin at a time of the monotonic clock,
-/// with the times between windows, on the same clock.
+/// when this was known.
 pub(crate) fn events(
-    records: Records,
-    before: Before,
+    mut records: Records,
+    before: Known,
     head: Head,
-    (from, gaps): (u64, &[(u64, u64)]),
+    (from, gaps): (u64, Vec<Gap>),
 ) -> Events {
+    let times: Vec<_> = gaps.iter().map(|gap| (gap.begin, gap.end)).collect();
+    let known = gaps.into_iter().map(|gap| gap.known);
+    let known = known.flat_map(|(at, known)| known.records(at));
+    records.records.extend(known);
+    records.records.sort_by_key(|raw| raw.at);
     let mut acquired = Acquired {
         threads: Vec::new(),
         numbers: HashMap::new(),
@@ -58,8 +122,8 @@ pub(crate) fn events(
     for raw in records.records {
         acquired.add(raw, &mut spaces, &mut stacks, from);
     }
-    if !acquired.threads.is_empty() && !gaps.is_empty() {
-        for (begin, end) in gaps {
+    if !acquired.threads.is_empty() && !times.is_empty() {
+        for (begin, end) in times {
             for (at, begins) in [(begin, false), (end, true)] {
                 // A gap ends when the end of the program is noticed, after that.
                 let at = at.saturating_sub(from).min(head.length);
@@ -228,17 +292,57 @@ mod tests {
 
     #[test]
     fn a_gap_ends_with_the_program() {
-        let before = Before {
+        let before = Known {
             threads: vec![(1, 1, "main".into())],
-            ..Before::default()
+            ..Known::default()
         };
         let head = Head {
             length: 1000,
             ..Head::new(Source::System, "program", "machine", 2)
         };
-        let events = events(Records::default(), before, head, (50, &[(150, 9000)]));
+        let gap = Gap {
+            begin: 150,
+            end: 9000,
+            known: (9000, Known::default()),
+        };
+        let events = events(Records::default(), before, head, (50, vec![gap]));
         let windows = events.windows().unwrap();
         assert!((windows.share - 0.1).abs() < 1e-9, "{windows:?}");
         assert!((events.recorded() - 100.0).abs() < 1e-6);
+    }
+
+    /// Its first thread is known from the begin, and another of which only `/proc` says that it
+    /// is there when a window begins.
+    #[test]
+    fn a_thread_that_began_between_windows_has_its_name() {
+        let thread = |task: u32, name: &str| (task, 1, name.to_owned());
+        let of = |threads| Known {
+            threads,
+            ..Known::default()
+        };
+        let before = of(vec![thread(1, "sh")]);
+        let later = of(vec![thread(1, "server"), thread(2, "worker")]);
+        let records = Records {
+            records: vec![Raw {
+                at: 900,
+                process: 1,
+                thread: 2,
+                cpu: 0,
+                what: What::Came,
+            }],
+            ..Records::default()
+        };
+        let head = Head {
+            length: 1000,
+            ..Head::new(Source::System, "program", "machine", 2)
+        };
+        let gap = Gap {
+            begin: 150,
+            end: 650,
+            known: (600, later),
+        };
+        let events = events(records, before, head, (0, vec![gap]));
+        let names: Vec<&str> = events.threads.iter().map(|t| &*t.name).collect();
+        assert_eq!(names, ["server", "worker"]);
     }
 }

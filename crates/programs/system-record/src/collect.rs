@@ -3,6 +3,7 @@
 //! The records stay as the kernel wrote them: what they mean is found when the program has
 //! ended, so that this thread takes little of its CPUs.
 
+use crate::acquire::Gap;
 use crate::open::Open;
 use crate::windows::Windows;
 use std::fs::File;
@@ -33,14 +34,16 @@ pub(crate) struct Until<'a> {
     /// Nanoseconds that a record costs the program, if it is to be recorded in windows where
     /// that is much.
     pub(crate) record_ns: Option<f64>,
+    /// Says which processes are recorded.
+    pub(crate) processes: &'a (dyn Fn() -> Vec<u32> + Sync),
 }
 
 /// Holds what was collected, beside the records.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Collected {
     pub(crate) why: Why,
-    /// The times between windows, on the clock of the records.
-    pub(crate) gaps: Vec<(u64, u64)>,
+    /// The times between windows.
+    pub(crate) gaps: Vec<Gap>,
 }
 
 /// Milliseconds after which buffers are emptied that are not half full.
@@ -63,7 +66,8 @@ pub(crate) fn collect(open: &mut Open, spool: &File, until: &Until<'_>) -> io::R
         })
         .collect();
     let (mut bytes, mut records) = (0, 0);
-    let mut windows = until.record_ns.map(Windows::begin);
+    let windows_of = |record_ns| Windows::begin(record_ns, until.processes);
+    let mut windows = until.record_ns.map(windows_of);
     let why = loop {
         // Acquire pairs with the Release of who saw the program end.
         let ended = until.ended.load(Ordering::Acquire);

@@ -34,7 +34,12 @@ pub(crate) enum Scope<'a> {
 pub(crate) struct Open {
     /// One buffer for each CPU.
     pub(crate) buffers: Vec<Sampler>,
-    counters: Vec<Counter>,
+    /// The events of threads that write into another's buffer.
+    others: Vec<Counter>,
+    /// The first event of each group. While it is disabled the kernel does not look at the
+    /// others of the group at a context switch.
+    leaders: Vec<Counter>,
+    members: Vec<Counter>,
     /// Holds what records with this identifier are, and how they are laid out.
     pub(crate) kinds: HashMap<u64, (EventKind, ParseConfig<Native>)>,
 }
@@ -98,7 +103,9 @@ impl Open {
         let tracepoints = Tracepoints::find()?;
         let mut open = Self {
             buffers: Vec::new(),
-            counters: Vec::new(),
+            others: Vec::new(),
+            leaders: Vec::new(),
+            members: Vec::new(),
             kinds: HashMap::new(),
         };
         more_files();
@@ -121,7 +128,7 @@ impl Open {
                     Some(buffer) => threads().and_then(|counter| {
                         share(&counter, buffer)?;
                         open.know(&counter, EventKind::Threads);
-                        open.counters.push(counter);
+                        open.others.push(counter);
                         Ok(())
                     }),
                 };
@@ -131,13 +138,19 @@ impl Open {
                     Err(e) => return Err(failed(e)),
                 }
                 let Some(shared) = &buffer else { continue };
+                let mut leader: Option<Counter> = None;
                 for &kind in kinds {
                     let number = match kind.tracepoint().map(|name| tracepoints.number(name)) {
                         Some(Err(_)) if kind.may_lack() => continue,
                         Some(number) => Some(number?),
                         None => None,
                     };
-                    let counter = match builder(kind, scope, task, cpu, number).build() {
+                    let builder = builder(kind, scope, task, cpu, number);
+                    let opened = match &mut leader {
+                        Some(leader) => builder.build_with_group(leader),
+                        None => builder.build(),
+                    };
+                    let counter = match opened {
                         Ok(counter) => counter,
                         Err(_) if ended() => break,
                         Err(e) => return Err(failed(e)),
@@ -147,8 +160,12 @@ impl Open {
                     }
                     share(&counter, shared).map_err(failed)?;
                     open.know(&counter, kind);
-                    open.counters.push(counter);
+                    match leader {
+                        Some(_) => open.members.push(counter),
+                        None => leader = Some(counter),
+                    }
                 }
+                open.leaders.extend(leader);
             }
             open.buffers.extend(buffer);
         }
@@ -170,24 +187,46 @@ impl Open {
     /// # Errors
     /// Those of the system calls.
     pub(crate) fn enable(&mut self) -> io::Result<()> {
-        let owners = self.buffers.iter_mut().map(Sampler::as_counter_mut);
-        owners
-            .chain(&mut self.counters)
-            .try_for_each(Counter::enable)
+        self.all().try_for_each(Counter::enable)
     }
 
-    /// Lets nothing be recorded but which threads there are, and what they have mapped.
+    /// Returns every event.
+    fn all(&mut self) -> impl Iterator<Item = &mut Counter> {
+        let owners = self.buffers.iter_mut().map(Sampler::as_counter_mut);
+        let of_threads = owners.chain(&mut self.others);
+        of_threads.chain(&mut self.leaders).chain(&mut self.members)
+    }
+
+    /// Returns those that say which threads there are.
+    fn of_threads(&mut self) -> impl Iterator<Item = &mut Counter> {
+        let owners = self.buffers.iter_mut().map(Sampler::as_counter_mut);
+        owners.chain(&mut self.others)
+    }
+
+    /// Lets nothing be recorded. What goes on is left out when it is read.
+    ///
+    /// Also what threads there are: an event that is on makes the kernel look at all of them
+    /// at each switch.
     pub(crate) fn pause(&mut self) {
-        for counter in &mut self.counters {
-            // What goes on is recorded, and left out when it is read.
+        for counter in self.of_threads() {
             let _ = counter.disable();
+        }
+        for leader in &mut self.leaders {
+            let _ = leader.disable();
         }
     }
 
-    /// Ends the pause. An event whose thread has ended is not enabled any more.
-    pub(crate) fn resume(&mut self) {
-        for counter in &mut self.counters {
+    /// Lets it be recorded again which threads there are, and what they have mapped.
+    pub(crate) fn follow_threads(&mut self) {
+        for counter in self.of_threads() {
             let _ = counter.enable();
+        }
+    }
+
+    /// Ends the pause. A group whose thread has ended is not enabled any more.
+    pub(crate) fn resume(&mut self) {
+        for leader in &mut self.leaders {
+            let _ = leader.enable();
         }
     }
 
@@ -204,8 +243,7 @@ impl Open {
 
     /// Ends it. An event whose thread has ended is disabled already.
     pub(crate) fn disable(&mut self) {
-        let owners = self.buffers.iter_mut().map(Sampler::as_counter_mut);
-        for counter in owners.chain(&mut self.counters) {
+        for counter in self.all() {
             // What cannot be disabled ends with its file.
             let _ = counter.disable();
         }

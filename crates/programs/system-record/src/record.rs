@@ -1,7 +1,6 @@
 //! Records a target by the kernel's events, into a file.
 
-use crate::acquire::{Before, events};
-use crate::addresses::mapped_now;
+use crate::acquire::{Known, events};
 use crate::collect::{Collected, Until, Why, collect};
 use crate::cost;
 use crate::kinds::EventKind;
@@ -95,7 +94,22 @@ fn check_file(path: &Path) -> Result<(), Error> {
 enum Running {
     Child(Child),
     Other(u32),
-    Cgroup,
+    Cgroup(PathBuf),
+}
+
+impl Running {
+    /// Returns what says which processes are recorded, at any time.
+    fn processes(&self) -> impl Fn() -> Vec<u32> + Sync + use<> {
+        let first = match self {
+            Self::Child(child) => Ok(child.id()),
+            Self::Other(process) => Ok(*process),
+            Self::Cgroup(path) => Err(path.clone()),
+        };
+        move || match &first {
+            Ok(process) => family(*process).unwrap_or_default(),
+            Err(path) => processes(path),
+        }
+    }
 }
 
 impl ReadyForSystem {
@@ -150,7 +164,7 @@ impl ReadyForSystem {
         };
         let in_windows = !recording.whole && recording.source == Source::System;
         let record_ns = in_windows.then(cost::of_a_record).flatten();
-        let mut before = Before::default();
+        let mut before = Known::default();
         let from;
         // It lies beside the file, where the user expects room; it has no name.
         let folder = std::path::absolute(&recording.file);
@@ -187,7 +201,7 @@ impl ReadyForSystem {
                     .iter()
                     .flat_map(|one| threads(*one).unwrap_or_default());
                 let tasks: Vec<u32> = tasks.collect();
-                before = known(&family);
+                before = Known::of(&family);
                 let scope = match recording.source {
                     Source::System => Scope::Threads(&tasks),
                     Source::Kernel => Scope::Machine,
@@ -199,23 +213,25 @@ impl ReadyForSystem {
             }
             Target::Cgroup(path) => {
                 let (path, folder) = cgroup(path)?;
-                before = known(&processes(&path));
+                before = Known::of(&processes(&path));
                 let mut open = Open::new(&Scope::Cgroup(&folder), kinds, &name)?;
                 from = clock::now();
                 open.enable().map_err(|e| failed(&recording.file, e))?;
-                (open, Running::Cgroup)
+                (open, Running::Cgroup(path))
             }
         };
         let seconds = match running {
             Running::Child(_) => recording.seconds,
             _ => Some(recording.seconds.unwrap_or(SECONDS)),
         };
+        let processes = running.processes();
         let used = CpuUse::now();
         let until = Until {
             ended: &AtomicBool::new(false),
             deadline: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)),
             bytes: u64::from(recording.megabytes) << 20,
             record_ns,
+            processes: &processes,
         };
         let (collected, status, to) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| {
@@ -228,7 +244,7 @@ impl ReadyForSystem {
                     watch(process, || collecting.is_finished());
                     0
                 }
-                Running::Cgroup => {
+                Running::Cgroup(_) => {
                     while !collecting.is_finished() {
                         std::thread::sleep(Duration::from_millis(20));
                     }
@@ -268,29 +284,12 @@ impl ReadyForSystem {
             Why::Deadline => Stopped::Seconds,
             Why::Full => Stopped::Full,
         };
-        let events = events(records, before, head, (from, &gaps));
+        let events = events(records, before, head, (from, gaps));
         file.set_len(0)
             .and_then(|()| events.write(file))
             .map_err(|e| failed(&recording.file, e))?;
         Ok((status, SystemRecorded::of(events, &recording.file)))
     }
-}
-
-/// Returns what is mapped in processes that run, and what their threads are called.
-fn known(numbers: &[u32]) -> Before {
-    let mut before = Before::default();
-    for &process in numbers {
-        let mapped = mapped_now(process).into_iter();
-        before
-            .mapped
-            .extend(mapped.map(|mapping| (process, mapping)));
-        for task in threads(process).unwrap_or_default() {
-            let name = fs::read_to_string(format!("/proc/{process}/task/{task}/comm"));
-            let name = name.unwrap_or_default().trim().to_owned();
-            before.threads.push((task, process, name));
-        }
-    }
-    before
 }
 
 /// Waits until a process ends, or the recording does.

@@ -4,6 +4,7 @@
 //! What a record costs was measured here ([`cost`](crate::cost)), and this thread's own time
 //! is counted. It must never decide by what the machine is.
 
+use crate::acquire::{Gap, Known};
 use crate::open::Open;
 use locklab_host::clock;
 use locklab_host::cpu_use::CpuUse;
@@ -14,22 +15,25 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// Windows of recording, and the times between them.
-pub(crate) struct Windows {
+pub(crate) struct Windows<'a> {
     record_ns: f64,
+    /// Says which processes are recorded.
+    processes: &'a (dyn Fn() -> Vec<u32> + Sync),
     /// The end of the window, or of the gap.
     until: Instant,
     /// Since when this one is recorded, and the records and this thread's time until then.
     since: Option<(CpuUse, u64, Duration)>,
     /// When the gap began.
     paused: Option<u64>,
-    gaps: Vec<(u64, u64)>,
+    gaps: Vec<Gap>,
 }
 
-impl Windows {
+impl<'a> Windows<'a> {
     /// Begins the first; a record costs the program so many nanoseconds.
-    pub(crate) fn begin(record_ns: f64) -> Self {
+    pub(crate) fn begin(record_ns: f64, processes: &'a (dyn Fn() -> Vec<u32> + Sync)) -> Self {
         Self {
             record_ns,
+            processes,
             until: Instant::now() + WINDOW,
             since: CpuUse::now().map(|now| (now, 0, collecting())),
             paused: None,
@@ -44,8 +48,14 @@ impl Windows {
         }
         let now = CpuUse::now();
         if let Some(begin) = self.paused.take() {
+            open.follow_threads();
+            let known = (clock::now(), Known::of(&(self.processes)()));
             open.resume();
-            self.gaps.push((begin, clock::now()));
+            self.gaps.push(Gap {
+                begin,
+                end: clock::now(),
+                known,
+            });
         } else {
             let gap = match (&self.since, &now) {
                 (Some((then, before, mine)), Some(now)) => {
@@ -73,9 +83,11 @@ impl Windows {
     }
 
     /// Ends, in a gap or not. Returns the gaps.
-    pub(crate) fn end(mut self) -> Vec<(u64, u64)> {
+    pub(crate) fn end(mut self) -> Vec<Gap> {
         if let Some(begin) = self.paused.take() {
-            self.gaps.push((begin, clock::now()));
+            let end = clock::now();
+            let known = (end, Known::default());
+            self.gaps.push(Gap { begin, end, known });
         }
         self.gaps
     }
