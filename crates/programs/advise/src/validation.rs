@@ -12,11 +12,6 @@ use locklab_published::Question as Kind;
 use locklab_sim::Machine;
 use std::collections::BTreeSet;
 
-/// Said of more threads than CPUs: what is published of them is of virtual CPUs,
-/// and here the operating system shares out the CPUs.
-const MORE_THREADS: &str = "No comparison of more threads than CPUs under an operating system \
-    has published figures: how often a direction is right there is not known.";
-
 /// Holds what became of predictions for recorded programs that were then measured: the
 /// tables of docs/record.md.
 const PROGRAMS: &str = "Of recorded programs that were then measured (the tables of \
@@ -35,25 +30,21 @@ pub(crate) fn sentences<'a>(
     points: impl Iterator<Item = &'a Point>,
     question: &Question,
 ) -> Vec<String> {
-    let kinds: BTreeSet<Option<Kind>> = points
+    let kinds: BTreeSet<Kind> = points
         .map(|point| kind(&question.machines[point.machine], point.running))
         .collect();
-    let mut sentences = score::sentences(kinds.iter().flatten().copied());
-    if kinds.contains(&None) {
-        sentences.push(MORE_THREADS.to_owned());
-    }
+    let mut sentences = score::sentences(kinds);
     sentences.push(PROGRAMS.to_owned());
     sentences
 }
 
-/// Returns the kind of question of so many threads, spread over a machine; none if they
-/// are more than its CPUs.
-fn kind(machine: &Machine, running: usize) -> Option<Kind> {
+/// Returns the kind of question of so many threads, spread over a machine.
+fn kind(machine: &Machine, running: usize) -> Kind {
     match running {
-        0 | 1 => Some(Kind::Uncontended),
-        _ if running > machine.hardware_threads() => None,
-        _ if machine.sockets() > 1 => Some(Kind::AcrossSockets),
-        _ => Some(Kind::SameSocket),
+        0 | 1 => Kind::Uncontended,
+        _ if running > machine.hardware_threads() => Kind::MoreThreads,
+        _ if machine.sockets() > 1 => Kind::AcrossSockets,
+        _ => Kind::SameSocket,
     }
 }
 
@@ -77,12 +68,12 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_cpus_are_a_kind_without_a_score() {
+    fn threads_and_a_machine_give_the_kind_of_question() {
         let two_sockets = Machine::builtin("epyc-7763-2s").unwrap();
         let one = Machine::builtin("flat-16").unwrap();
-        assert_eq!(kind(&two_sockets, 32), Some(Kind::AcrossSockets));
-        assert_eq!(kind(&one, 16), Some(Kind::SameSocket));
-        assert_eq!(kind(&one, 1), Some(Kind::Uncontended));
-        assert_eq!(kind(&one, 17), None);
+        assert_eq!(kind(&two_sockets, 32), Kind::AcrossSockets);
+        assert_eq!(kind(&one, 16), Kind::SameSocket);
+        assert_eq!(kind(&one, 1), Kind::Uncontended);
+        assert_eq!(kind(&one, 17), Kind::MoreThreads);
     }
 }
