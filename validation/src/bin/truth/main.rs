@@ -1,5 +1,5 @@
 //! Holds advice on programs against measurements: `cargo run --release -p
-//! locklab-validation --bin truth -- [--keep FILE] [--again] [--pairs N] [--real-time]
+//! locklab-validation --bin truth -- [--keep FILE] [--again] [--parts FILE] [--pairs N] [--real-time]
 //! [--shared] [--locklab FILE] [PROGRAM...]` prints the table of results/programs.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
@@ -22,6 +22,10 @@
 //! was begun in one and ended in another, or while other programs had much of the
 //! CPUs, is done again, a few times.
 //!
+//! With `--parts FILE` the rows that are kept are written into FILE, too, and beside it a small part of
+//! each recording: `--keep results/recordings/programs.json --again` simulates them from these,
+//! on any machine. A part says less than the whole, so its answers may differ.
+//!
 //! With `--real-time` programs that have no more threads than there are CPUs run
 //! with real-time priority, for a machine that is not quite idle: a lock in order of
 //! arrival stops whenever the next in its queue has lost its CPU.
@@ -37,6 +41,7 @@
 
 mod checks;
 mod others;
+mod parts;
 mod place;
 mod predicted;
 mod programs;
@@ -52,6 +57,8 @@ use std::process::{Command, ExitCode, Stdio};
 struct Truth {
     locklab: PathBuf,
     folder: PathBuf,
+    /// The folder for recordings that are kept packed.
+    unpacked: PathBuf,
     pairs: String,
     real_time: bool,
     /// Says whether the machine is never idle, and nothing is done again because of that.
@@ -67,12 +74,13 @@ struct Kept {
 
 impl Kept {
     fn both(&self) -> (&Path, Option<&Path>) {
-        (&self.trace, Some(&self.here))
+        (&self.trace, Some(&*self.here).filter(|here| here.exists()))
     }
 }
 
 fn main() -> Result<ExitCode, String> {
     let (mut pairs, mut keep, mut names) = ("6".to_owned(), None, Vec::new());
+    let mut parts: Option<PathBuf> = None;
     let (mut real_time, mut again, mut shared) = (false, false, false);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut locklab = root.join("target/release/locklab");
@@ -81,6 +89,7 @@ fn main() -> Result<ExitCode, String> {
         match word.as_str() {
             "--pairs" => pairs = words.next().unwrap_or_default(),
             "--keep" => keep = words.next().map(PathBuf::from),
+            "--parts" => parts = words.next().map(PathBuf::from),
             "--real-time" => real_time = true,
             "--again" => again = true,
             "--shared" => shared = true,
@@ -114,6 +123,7 @@ fn main() -> Result<ExitCode, String> {
     let truth = Truth {
         locklab,
         folder,
+        unpacked: drawn.path().into(),
         pairs,
         real_time,
         shared,
@@ -153,6 +163,9 @@ fn main() -> Result<ExitCode, String> {
                 break;
             }
         }
+    }
+    if let Some(file) = parts {
+        parts::keep(&truth, &kept, &file)?;
     }
     print!("{}", table::table(&kept));
     let checks = checks::Checks::of(&kept);
@@ -206,11 +219,22 @@ impl Truth {
         }
     }
 
-    fn kept(&self, program: &Program) -> Kept {
-        let of = |ending| self.folder.join(format!("{}.{ending}", program.name));
+    fn kept(&self, name: &str) -> Kept {
+        let of = |ending| self.folder.join(format!("{name}.{ending}"));
         Kept {
             trace: of("trace"),
             here: of("toml"),
+        }
+    }
+
+    /// Returns what was kept of a row, whose recording may be packed.
+    fn kept_of(&self, name: &str) -> Result<Kept, String> {
+        let kept = self.kept(name);
+        match kept.trace.exists() {
+            true => Ok(kept),
+            false => kept
+                .unpack(&self.unpacked)
+                .map_err(|e| format!("{}: {e}", kept.trace.display())),
         }
     }
 

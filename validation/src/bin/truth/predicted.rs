@@ -22,7 +22,7 @@ fn one_way(machine: &str) -> Option<f64> {
 impl Truth {
     /// Records a program: its gates, and what is predicted of the locks.
     pub(crate) fn predicted(&self, program: &Program) -> Result<Value, String> {
-        let kept = self.kept(program);
+        let kept = self.kept(program.name);
         let command = self.command(program);
         let words: Vec<&str> = command.split(' ').collect();
         let how: &[&str] = match program.change {
@@ -122,21 +122,33 @@ impl Truth {
 
     /// Simulates the locks of a row once more, from what was kept of it, and replays them.
     pub(crate) fn predict_again(&self, program: &Program, row: &mut Value) -> Result<(), String> {
-        let kept = self.kept(program);
-        if !whole(row, program) || !kept.trace.exists() || !kept.here.exists() {
-            return Err("no row with its recording and machine file is kept".into());
+        if !whole(row, program) {
+            return Err("no whole row is kept".into());
         }
+        let kept = self.kept_of(program.name)?;
         let place = Place::at(row["round_trip"].as_f64().unwrap_or_default());
-        let (advised, span) = place.repeat(self.attempts(), &mut || {
-            self.advised(program, kept.both(), place.round_trip, &[])
-        });
-        let (mut ranked, also) =
-            place.repeat(self.attempts(), &mut || self.ranked(program, &kept.trace));
-        let mut advised = match span.counts() && also.counts() {
-            true => advised?,
+        if let Change::Itself(_) = program.change {
+            let place = (place, Span::default());
+            let mut again = self.predicted_of_events(program, &kept, place)?;
+            for key in ["bound", "answer", "cause"] {
+                row[key] = again[key].take();
+            }
+            return Ok(());
+        }
+        let advised = |more: &[&str]| self.advised(program, kept.both(), place.round_trip, more);
+        let (mut advised, mut ranked) = match self.shared {
+            true => (advised(&["--no-replay"])?, Err("not replayed".to_owned())),
             false => {
-                eprintln!("{}: the CPUs are elsewhere, or not idle", program.name);
-                self.advised(program, kept.both(), place.round_trip, &["--no-replay"])?
+                let (replayed, span) = place.repeat(self.attempts(), &mut || advised(&[]));
+                let rank = &mut || self.ranked(program, &kept.trace);
+                let (ranked, also) = place.repeat(self.attempts(), rank);
+                match span.counts() && also.counts() {
+                    true => (replayed?, ranked),
+                    false => {
+                        eprintln!("{}: the CPUs are elsewhere, or not idle", program.name);
+                        (advised(&["--no-replay"])?, ranked)
+                    }
+                }
             }
         };
         let mut gate = advised["gate"].take();
