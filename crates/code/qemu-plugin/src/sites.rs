@@ -170,4 +170,25 @@ mod tests {
         // With a nop at its end it is another block.
         assert_eq!(site(1, 0x90), (1, 3));
     }
+
+    #[test]
+    fn a_block_that_is_translated_again_after_each_switch_is_kept_once() {
+        let processor = Processor::named("zen-3").unwrap();
+        let sites = Sites::new(&processor, Geometry::default()).unwrap();
+        let mut known = Known::new(sites);
+        // mov %rax, %cr3 at two addresses, of two address spaces that share the page.
+        let code = [vec![0x0f, 0x22, 0xd8]];
+        for switch in 0..100_000_u64 {
+            let placed = [Instruction {
+                address: 0x40_0000 + (switch % 2) * 0x1000,
+                place: 0x7f00_0000,
+                bytes: 3,
+            }];
+            let blocks = known.code().blocks(0x7f00_0000, 3, 1);
+            let site = known.site(&placed, &code, blocks);
+            assert_eq!(u64::from(site.number), switch % 2);
+        }
+        assert_eq!((known.blocks.len(), known.described.len()), (2, 2));
+        assert_eq!((known.bytes.len(), known.rewritten()), (1, 0));
+    }
 }

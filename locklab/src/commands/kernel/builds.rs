@@ -5,6 +5,7 @@ use super::arguments::FileArgs;
 use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
+use locklab_footprint::{CallSite, Footprint};
 use locklab_host::error::Error;
 use locklab_judge::Side;
 use locklab_kernel::cache::Cache;
@@ -82,13 +83,8 @@ pub(super) fn inlined(
         };
         let footprint = locklab_footprint::compare(&old.vmlinux, &new.vmlinux, &options)
             .map_err(|e| Error::Failed(e.to_string()))?;
-        let sites = footprint
-            .inlined
-            .and_then(|i| i.call_sites)
-            .map(|c| c.sites);
-        let sites = sites.unwrap_or_default();
-        let total =
-            |pick: fn(&locklab_footprint::CallSite) -> u64| sites.iter().map(pick).sum::<u64>();
+        let sites = call_sites(footprint, &args.function)?;
+        let total = |pick: fn(&CallSite) -> u64| sites.iter().map(pick).sum::<u64>();
         let _ = writeln!(
             text,
             "{}{}{} was inlined {} times in the baseline, {} times in the experiment",
@@ -120,4 +116,66 @@ pub(super) fn inlined(
     } else {
         text
     })
+}
+
+/// Returns the places where the function was inlined on either side.
+///
+/// # Errors
+/// [`Error::Failed`] if a kernel has no debug information that says it: none would
+/// then mean nothing.
+fn call_sites(footprint: Footprint, function: &str) -> Result<Vec<CallSite>, Error> {
+    match footprint.inlined.and_then(|inlined| inlined.call_sites) {
+        Some(found) => Ok(found.sites),
+        None => {
+            let missing = footprint.notes.iter().find(|note| note.contains("debug"));
+            let missing = missing.map_or("", |note| note.trim_end_matches('.'));
+            Err(Error::Failed(format!(
+                "where {function} was inlined is not known; {missing} (for a kernel, \
+                 CONFIG_DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT=y)"
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_debug_information_is_not_one_that_inlines_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("kernel.c");
+        std::fs::write(
+            &source,
+            "static inline __attribute__((always_inline)) int f(int n) { return n * 3; }
+             int g(int n) { return f(n); }",
+        )
+        .unwrap();
+        let build = |option: &str| {
+            let object = folder.path().join(format!("{option}.o"));
+            let built = std::process::Command::new("gcc")
+                .args(["-O1", option, "-c", "-o"])
+                .args([&object, &source])
+                .status();
+            assert!(built.expect("gcc (apt-get install gcc)").success());
+            object
+        };
+        let options = locklab_footprint::Options {
+            call_sites_of: Some("f".into()),
+            ..locklab_footprint::Options::default()
+        };
+        let (with, without) = (build("-g"), build("-g0"));
+        let sites = |old, new| {
+            let footprint = locklab_footprint::compare(old, new, &options).unwrap();
+            call_sites(footprint, "f")
+        };
+        assert_eq!(sites(&with, &with).unwrap().len(), 1);
+        let error = sites(&with, &without).unwrap_err().to_string();
+        assert!(
+            error.starts_with("where f was inlined is not known; ")
+                && error.contains("-g0.o has no debug information")
+                && error.lines().count() == 1,
+            "{error}"
+        );
+    }
 }
