@@ -119,6 +119,7 @@ fn within(ratio: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::{Class, Verdict};
     use locklab_replay::NoGrowth;
     use locklab_sim::Latency;
 
@@ -175,12 +176,15 @@ mod tests {
             let fields: Vec<&str> = row.split('\t').collect();
             let figure = |place: usize| fields[place].parse::<f64>().unwrap();
             let (ratio, model, measured) = (figure(1), figure(3), figure(6));
-            let spread = SPREAD + ratio.ln().abs();
-            let band = figure(4) * (-spread).exp()..=figure(5) * spread.exp();
-            // A collapse is a collapse, whatever is left.
-            let collapsed = model < 0.3 && measured < 0.3;
+            let verdict = Verdict {
+                ratio: model,
+                low: figure(4),
+                high: figure(5),
+                class: Class::Unclear,
+            };
+            let [low, high] = verdict.widened(SPREAD + ratio.ln().abs());
             all += 1;
-            held += u32::from(collapsed || band.contains(&measured));
+            held += u32::from((low..=high).contains(&measured));
         }
         let part = f64::from(held) / f64::from(all);
         assert!(

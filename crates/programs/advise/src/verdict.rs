@@ -7,6 +7,10 @@ pub(crate) const FLAT: f64 = 0.03;
 /// A rate below this part of today's is a collapse.
 const COLLAPSE: f64 = 0.7;
 
+/// A rate below this part of today's is one whose depth the model does not know: it is the time for
+/// which a waiter without a CPU stops all others.
+const DEEP: f64 = 0.3;
+
 /// Names what a lock does for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -50,9 +54,14 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Returns the band, wider by the logarithm of a factor at each end.
+    /// Returns the band, wider by the logarithm of a factor at each end. How deep a lock
+    /// collapses is not said.
     pub(crate) fn widened(&self, spread: f64) -> [f64; 2] {
-        [self.low * (-spread).exp(), self.high * spread.exp()]
+        let [low, high] = [self.low * (-spread).exp(), self.high * spread.exp()];
+        match self.ratio < DEEP {
+            true => [0.0, high.max(DEEP)],
+            false => [low, high],
+        }
     }
 
     /// Returns the same of a model that is off by this logarithm of a factor: a gain or a loss

@@ -13,8 +13,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// The most bytes of a part before it is compressed.
-const MOST: usize = 256 << 10;
+/// The most bytes of a part, compressed.
+const MOST: usize = 40 << 10;
 
 /// Writes the rows into `file`, and beside it the part of each row's recording and the machine
 /// file that was fitted then.
@@ -29,14 +29,12 @@ pub(crate) fn keep(truth: &Truth, rows: &Value, file: &Path) -> Result<(), Strin
         };
         let recording = fs::read(&kept.trace).map_err(failed)?;
         let part = match Trace::read(recording.clone()) {
-            Ok(trace) => part(&trace).ok_or_else(|| format!("{name}: its part is too large"))?,
+            Ok(trace) => part(&trace),
             // A recording of the kernel's events is small.
-            Err(_) => recording,
+            Err(_) => packed(&recording),
         };
-        let packed = File::create(folder.join(format!("{name}.trace.gz"))).map_err(failed)?;
-        let mut packed = GzEncoder::new(packed, Compression::best());
-        packed.write_all(&part).map_err(failed)?;
-        packed.finish().map_err(failed)?;
+        let part = part.map_err(failed)?;
+        fs::write(folder.join(format!("{name}.trace.gz")), part).map_err(failed)?;
         if kept.here.exists() {
             let here = folder.join(format!("{name}.toml"));
             fs::copy(&kept.here, here).map_err(failed)?;
@@ -46,17 +44,24 @@ pub(crate) fn keep(truth: &Truth, rows: &Value, file: &Path) -> Result<(), Strin
 }
 
 /// Returns the middle of a recording, as long as it is small.
-fn part(trace: &Trace) -> Option<Vec<u8>> {
+fn part(trace: &Trace) -> io::Result<Vec<u8>> {
     let (began, ended) = (trace.info.began, trace.info.ended);
     let middle = began + (ended - began) / 2;
     let mut half = (ended - began) / 2;
     loop {
-        let part = trace.part(middle - half..middle + half)?;
+        let part = trace.part(middle - half..middle + half);
+        let part = packed(&part.ok_or_else(|| io::Error::other("a part is too large"))?)?;
         if part.len() <= MOST || half < 2 {
-            return Some(part);
+            return Ok(part);
         }
-        half /= 2;
+        half = half * 3 / 4;
     }
+}
+
+fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(bytes)?;
+    packed.finish()
 }
 
 impl Kept {
