@@ -151,30 +151,19 @@ impl Truth {
                 }
             }
         };
-        let mut gate = advised["gate"].take();
+        row["simulated_gate"] = advised["gate"].take();
         let here = advised["replayed_here"].take();
-        match (here["why"].as_str(), &mut ranked) {
-            (None | Some(NOTHING), Ok(ranked)) => {
-                row["replayed_gate"] = here;
-                for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
-                    let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
-                    of_lock["replayed"] = ranked["locks"][&lock].take();
-                }
-            }
-            // What was replayed stays, and with it the replay's part in the gate.
-            _ => {
-                let shut = row["replayed_gate"]["passes"] == false;
-                gate["passes"] = json!(gate["passes"] == true && !shut);
-            }
+        let replayed = matches!(here["why"].as_str(), None | Some(NOTHING));
+        if let (true, Ok(_)) = (replayed, &ranked) {
+            row["replayed_gate"] = here;
         }
-        let passes = gate["passes"] == true;
-        row["simulated_gate"] = gate;
         for of_lock in row["locks"].as_array_mut().into_iter().flatten() {
             let lock = of_lock["lock"].as_str().unwrap_or_default().to_owned();
-            of_lock["simulated"] = match passes {
-                true => advised["locks"][&lock].take(),
-                false => Value::Null,
-            };
+            of_lock["simulated"] = advised["locks"][&lock].take();
+            // What was replayed stays where nothing is replayed now.
+            if let (true, Ok(ranked)) = (replayed, &mut ranked) {
+                of_lock["replayed"] = ranked["locks"][&lock].take();
+            }
         }
         Ok(())
     }
