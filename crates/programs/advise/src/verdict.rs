@@ -58,10 +58,7 @@ impl Verdict {
     /// collapses is not said.
     pub(crate) fn widened(&self, spread: f64) -> [f64; 2] {
         let [low, high] = [self.low * (-spread).exp(), self.high * spread.exp()];
-        match self.ratio < DEEP {
-            true => [0.0, high.max(DEEP)],
-            false => [low, high],
-        }
+        [if low < DEEP { 0.0 } else { low }, high.max(DEEP)]
     }
 
     /// Returns the same of a model that is off by this logarithm of a factor: a gain or a loss
