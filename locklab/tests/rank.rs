@@ -151,8 +151,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "mcs: a thread must bring memory",
         ),
         (
-            "pthread-rwlock-w ticket --on flat-16 --threads 2",
-            "pthread-rwlock-w: it cannot be simulated",
+            "anderson ticket --on flat-16 --threads 600",
+            "ticket: it serves at most",
         ),
         (
             "mcs ticket --needs fair --on flat-16",
@@ -167,8 +167,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "give --against LOCK",
         ),
         (
-            "mcs ticket --against pthread-rwlock-w --on flat-16",
-            "pthread-rwlock-w cannot be ranked",
+            "mcs clh --against qspinlock --on flat-16 --threads 600",
+            "qspinlock cannot be ranked",
         ),
         ("mcs ticket --vcpus 4", "--vcpus is for simulated machines"),
         (

@@ -26,6 +26,10 @@ const MODELS: &[(&str, &str)] = &[
         "subject::subject::<P, super::MODULE::CohortTktTkt<P>>()",
     ),
     (
+        "glibc-rw-w",
+        "subject::shared::<P, super::MODULE::GlibcRw<P, true>>()",
+    ),
+    (
         "mplock-anderson",
         "subject::big::<P, locklab_locks::mplock::Mplock<super::MODULE::AndersonQueue<P, 4>, P>>()",
     ),

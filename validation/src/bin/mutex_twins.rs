@@ -10,13 +10,15 @@ use serde_json::Value;
 use std::process::{Command, ExitCode};
 
 /// The library's lock, ours, and the percentages of acquisitions that read.
-const TWINS: [(&str, &str, &[&str]); 6] = [
+const TWINS: [(&str, &str, &[&str]); 8] = [
     ("std", "std-mutex", &["0"]),
     ("parking_lot", "parkinglot-mutex", &["0"]),
     ("pthread", "futex", &["0"]),
     ("pthread-adaptive", "glibc-adaptive", &["0"]),
     ("std-rwlock", "std-rw", READS),
     ("parking_lot-rwlock", "parkinglot-rw", READS),
+    ("pthread-rwlock", "glibc-rw", READS),
+    ("pthread-rwlock-w", "glibc-rw-w", READS),
 ];
 /// Half of them, and almost all.
 const READS: &[&str] = &["50", "95"];
@@ -78,15 +80,11 @@ fn main() -> Result<ExitCode, String> {
 
 /// Returns the pairs, once for each percentage of reads: all, or those of the libraries' locks
 /// that are named.
-fn asked_for(
-    only: Option<&str>,
-) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
+fn asked_for(only: Option<&str>) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
     let named: Option<Vec<&str>> = only.map(|names| names.split(',').collect());
     let is_unknown = |name: &&&str| !TWINS.iter().any(|(theirs, ..)| *theirs == **name);
     if let Some(name) = named.iter().flatten().find(is_unknown) {
-        return Err(format!(
-            "--only {name}: no library's lock here is called so"
-        ));
+        return Err(format!("--only {name}: no library's lock here is called so"));
     }
     let is_asked = |theirs: &str| named.as_ref().is_none_or(|names| names.contains(&theirs));
     let pairs = TWINS.iter().filter(|(theirs, ..)| is_asked(theirs));
@@ -115,7 +113,7 @@ mod tests {
 
     #[test]
     fn locks_that_readers_share_are_asked_twice() {
-        assert_eq!(asked_for(None).unwrap().len(), 8);
+        assert_eq!(asked_for(None).unwrap().len(), 12);
         let one = asked_for(Some("std-rwlock,std")).unwrap();
         let reads: Vec<&str> = one.iter().map(|(.., reads)| *reads).collect();
         assert_eq!(reads, ["0", "50", "95"]);

@@ -8,12 +8,12 @@ use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
-    Futex, FutexAdaptive, GlibcAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout,
-    McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded,
-    MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, StdMutex, StdRw,
-    Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff,
-    VirtSpinDelay, WtfLock,
+    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
+    McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
+    QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
+    RwQueued, StdMutex, StdRw, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin,
+    VirtSpinBackoff, VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -274,6 +274,8 @@ catalogue! {
         RwPerCpu[512] => [2],
         StdRw,
         ParkingLotRw[10] => [2],
+        GlibcRw[false],
+        GlibcRw[true],
     }
     sleeping_locks {
         Futex,

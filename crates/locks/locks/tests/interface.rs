@@ -79,6 +79,7 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<WtfLock>(), 1);
     assert_eq!(size_of::<StdRw>(), 8);
     assert_eq!(size_of::<ParkingLotRw>(), size_of::<usize>());
+    assert_eq!(size_of::<GlibcRw>(), 16);
     assert_eq!(size_of::<Sleepers<N>>(), 64);
     assert_eq!(size_of::<QueueNodes<N>>(), 64);
     assert_eq!(size_of::<MplockTicket<N, 64>>(), 64 * 8 + 64);

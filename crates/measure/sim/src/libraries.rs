@@ -11,14 +11,16 @@
 mod common;
 mod described;
 mod parking_lot;
-mod pthread;
+mod pthread_adaptive;
 
 use crate::platform::Sim;
-pub(crate) use described::{ParkingLotRwlock, Pthread, Std, StdRwlock};
+pub(crate) use described::{
+    ParkingLotRwlock, Pthread, PthreadRwlock, PthreadRwlockWriters, Std, StdRwlock,
+};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
 pub(crate) use parking_lot::ParkingLot;
-pub(crate) use pthread::{PthreadAdaptive, PthreadRwlock};
+pub(crate) use pthread_adaptive::PthreadAdaptive;
 
 /// Lists the locks by type.
 macro_rules! libraries {
@@ -44,6 +46,7 @@ libraries! {
     StdRwlock,
     ParkingLotRwlock,
     PthreadRwlock,
+    PthreadRwlockWriters,
 }
 
 /// Returns the names of the simulated locks of libraries.

@@ -17,7 +17,7 @@ fn read(outside: u64, inside: u64) -> [Step; 4] {
 
 #[test]
 fn all_exclude_and_get_on_with_too_few_cpus_or_enough() {
-    assert_eq!(library_locks().count(), 7);
+    assert_eq!(library_locks().count(), 8);
     for lock in library_locks() {
         assert!(can_be_simulated(lock));
         let machine = Machine::builtin("flat-16").unwrap();
@@ -98,10 +98,30 @@ fn glibcs_rwlock_prefers_readers_to_writers_that_wait() {
     let prefers = of("pthread-rwlock");
     assert!(prefers.rate > 3.6, "{prefers:?}");
     // In these the writer gets its turns, and no reader is inside meanwhile.
-    for lock in ["rw-queued", "std-rwlock", "parking_lot-rwlock"] {
+    for lock in [
+        "rw-queued",
+        "std-rwlock",
+        "parking_lot-rwlock",
+        "pthread-rwlock-w",
+    ] {
         let fair = of(lock);
         assert!(fair.rate < 0.8 * prefers.rate, "{lock}: {fair:?}");
     }
+}
+
+#[test]
+fn glibcs_other_rwlock_prefers_writers_to_readers_that_wait() {
+    // There is always a writer that waits, and a reader that would.
+    let (reads, writes) = (read(100, 4000), turn(100, 4000));
+    let program = program(&[&writes[..], &writes, &writes, &reads, &reads], 1, 0);
+    let of = |lock| run(&program, Some(lock), 5).unwrap();
+    let [readers, writers] = ["pthread-rwlock", "pthread-rwlock-w"].map(of);
+    assert!(writers.rate < 1.05, "{writers:?}");
+    assert!(readers.rate > 1.2 * writers.rate, "{readers:?}");
+    assert!(
+        readers.jain > 1.3 * writers.jain,
+        "{readers:?}\n{writers:?}"
+    );
 }
 
 #[test]

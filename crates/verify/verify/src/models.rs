@@ -141,6 +141,8 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "wtf-lock",
         "std-rw",
         "parkinglot-rw",
+        "glibc-rw",
+        "glibc-rw-w",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -332,6 +334,14 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "std-rw" => {
             let mut all = writer_tries(lock);
             all.push(reader_asks(lock));
+            all
+        }
+        "glibc-rw" | "glibc-rw-w" => {
+            let mut all = writer_tries(lock);
+            all.extend([reader_asks(lock), readers_at_the_limit(lock)]);
+            if name == "glibc-rw-w" {
+                all.extend([readers_wait(lock), readers_try_behind(lock)]);
+            }
             all
         }
         "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock)],

@@ -3,7 +3,7 @@
 
 use super::common::SLEEPS;
 use crate::platform::Sim;
-use locklab_locks::{Futex, Info, ParkingLotRw, RawLock, StdMutex, StdRw};
+use locklab_locks::{Futex, GlibcRw, Info, ParkingLotRw, RawLock, StdMutex, StdRw};
 
 /// Makes a lock that is one of the catalogue's, under another name.
 macro_rules! described {
@@ -69,4 +69,10 @@ described! {
     /// The default mutex of glibc: Drepper's futex in three states.
     Pthread is Futex<Sim>:
         "pthread", "glibc's default mutex, as described", "Drepper 2011";
+    /// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default kind.
+    PthreadRwlock is GlibcRw<Sim, false>:
+        "pthread-rwlock", "glibc's rwlock that prefers readers, as described", "the GNU C library";
+    /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+    PthreadRwlockWriters is GlibcRw<Sim, true>:
+        "pthread-rwlock-w", "glibc's rwlock that prefers writers, as described", "the GNU C library";
 }
