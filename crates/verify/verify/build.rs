@@ -256,7 +256,8 @@ fn in_module(head: &str, source: &str) -> String {
     )
 }
 
-/// Returns a source file of the locks, without its tests.
+/// Returns a source file of the locks, without its tests, and with the modules that it has in
+/// a folder of its own in their places.
 fn read(file: &str) -> Option<String> {
     let path = Path::new("locks").join(file);
     let mut source = format!("\n{}", fs::read_to_string(path).ok()?);
@@ -265,7 +266,20 @@ fn read(file: &str) -> Option<String> {
             source.truncate(at);
         }
     }
-    Some(source)
+    let folder = file.strip_suffix(".rs")?;
+    let mut all = String::new();
+    for line in source.split_inclusive('\n') {
+        let module = line.trim_end().strip_prefix("mod ");
+        let module = module.and_then(|module| module.strip_suffix(';'));
+        let inner = module.and_then(|module| read(&format!("{folder}/{module}.rs")));
+        match (module, inner) {
+            (Some(module), Some(inner)) => {
+                write!(all, "mod {module} {{{inner}}}\n").expect("a String grows");
+            }
+            _ => all.push_str(line),
+        }
+    }
+    Some(all)
 }
 
 /// Returns the same source where `planted::world` is its crate.

@@ -1,9 +1,12 @@
 //! The reader-writer lock of glibc in two kinds, one that prefers readers and one that
 //! prefers writers, as it is described.
 
+mod waiting;
+
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 use crate::raw::{Info, RawLock};
+use waiting::{Phase, SLEPT, WaitingWriters};
 
 /// The mark in the word of readers that writers have it, or had it last.
 const WRITING: u32 = 1;
@@ -15,65 +18,6 @@ const READERS_WAIT: u32 = 4;
 const READER: u32 = 8;
 /// No reader is admitted from here on: there is room for those that are refused.
 const TOO_MANY: u32 = 1 << 31;
-/// The mark in the words on which threads sleep that somebody does.
-const SLEPT: u32 = 2;
-/// The mark in the count of waiting writers that one of them is the primary writer now.
-const HANDED: u32 = 1;
-/// Each writer that waits for another.
-const WAITING: u32 = 2;
-
-/// Counts the writers that wait for another, of which one may have been handed the lock.
-#[repr(transparent)]
-struct WaitingWriters<P: Platform>(P::U32);
-
-impl<P: Platform> WaitingWriters<P> {
-    fn come(&self) {
-        self.0.fetch_add(WAITING, Ordering::Relaxed);
-    }
-
-    fn go(&self) {
-        self.0.fetch_sub(WAITING, Ordering::Relaxed);
-    }
-
-    fn is_handed_over(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & HANDED != 0
-    }
-
-    /// Hands the lock to one of them; returns whether there is one.
-    fn hand_over(&self) -> bool {
-        let mut waiting = self.0.load(Ordering::Relaxed);
-        while waiting != 0 {
-            let handed = waiting | HANDED;
-            // H10: pairs with H11.
-            match self
-                .0
-                .compare_exchange(waiting, handed, Ordering::Release, Ordering::Relaxed)
-            {
-                Ok(_) => return true,
-                Err(now) => waiting = now,
-            }
-        }
-        false
-    }
-
-    /// Becomes the primary writer, if the lock is handed over and no other has it yet.
-    fn accept(&self) -> bool {
-        let mut waiting = self.0.load(Ordering::Relaxed);
-        while waiting & HANDED != 0 {
-            let left = (waiting - WAITING) & !HANDED;
-            // H11: pairs with H10.
-            match self
-                .0
-                .compare_exchange(waiting, left, Ordering::Acquire, Ordering::Relaxed)
-            {
-                Ok(_) => return true,
-                Err(now) => waiting = now,
-            }
-        }
-        false
-    }
-}
-
 /// Sleeps while a writer waits for readers.
 fn let_writer_go_first<P: Platform>(readers: &P::U32) {
     let mut seen = readers.load(Ordering::Relaxed);
@@ -117,9 +61,7 @@ fn let_writer_go_first<P: Platform>(readers: &P::U32) {
 #[repr(C)]
 pub struct GlibcRw<P: Platform = NativePlatform, const WRITERS_FIRST: bool = false> {
     readers: P::U32,
-    /// 1 in the phase of writers, with [`SLEPT`]: the word on which readers, and the
-    /// primary writer, sleep until it changes.
-    phase: P::U32,
+    phase: Phase<P>,
     /// The word on which other writers sleep: [`SLEPT`] if one does.
     writers: P::U32,
     /// Those that wait for another, where writers go first.
@@ -131,40 +73,22 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
     pub const fn new() -> Self {
         Self {
             readers: P::U32::ZERO,
-            phase: P::U32::ZERO,
+            phase: Phase::new(),
             writers: P::U32::ZERO,
-            waiting: WaitingWriters(P::U32::ZERO),
+            waiting: WaitingWriters::new(),
         }
     }
 
-    /// Sleeps while the phase is `old`.
-    #[cold]
-    #[inline(never)]
-    fn await_end_of(&self, old: u32) {
-        loop {
-            // H1: pairs with H2.
-            let phase = self.phase.load(Ordering::Acquire);
-            if phase & 1 != old {
-                return;
-            }
-            let slept = old | SLEPT;
-            let marked = phase == slept
-                || self
-                    .phase
-                    .compare_exchange(phase, slept, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok();
-            if marked {
-                P::wait(&self.phase, slept);
-            }
+    /// Sleeps while the phase is `old`; returns what `readers` is then.
+    fn readers_after(&self, old: u32) -> u32 {
+        self.phase.await_end_of(old);
+        // H6: pairs with H3.
+        let readers = self.readers.load(Ordering::Acquire);
+        if readers & WRITING == old {
+            // Who has begun this phase has not said so yet.
+            P::relax();
         }
-    }
-
-    /// Tells who sleeps of the phase that has begun in `readers`.
-    fn begin(&self, phase: u32) {
-        // H2: pairs with H1.
-        if self.phase.swap(phase, Ordering::Release) & SLEPT != 0 {
-            P::wake_all(&self.phase);
-        }
+        readers
     }
 
     /// Changes `readers` in one step; returns what it was and what it is.
@@ -217,7 +141,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
             }
             // H8: pairs with H9, which comes after the release: either that sees this, or
             // the next line sees the release.
-            self.writers.swap(SLEPT, Ordering::AcqRel);
+            self.writers.swap(SLEPT, Ordering::Acquire);
             let is_held = self.readers.load(Ordering::Relaxed) & WRITER != 0;
             if is_held && !(WRITERS_FIRST && self.waiting.is_handed_over()) {
                 P::wait(&self.writers, SLEPT);
@@ -245,23 +169,20 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
         while readers & WRITING == 0 {
             if readers < READER {
                 match self.take(readers, readers | WRITING) {
-                    Ok(_) => return self.phase.store(1, Ordering::Relaxed),
+                    Ok(_) => return self.phase.begin_alone(),
                     Err(now) => readers = now,
                 }
             } else {
-                self.await_end_of(0);
-                P::relax();
-                // H6: pairs with H3.
-                readers = self.readers.load(Ordering::Acquire);
+                readers = self.readers_after(0);
             }
         }
         // As in `wait_to_read`.
-        self.await_end_of(0);
+        self.phase.await_end_of(0);
     }
 
     fn wake_other_writer(&self) {
         // H9: pairs with H8.
-        if self.writers.swap(0, Ordering::AcqRel) & SLEPT != 0 {
+        if self.writers.swap(0, Ordering::Release) & SLEPT != 0 {
             P::wake(&self.writers);
         }
     }
@@ -293,19 +214,16 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
         while readers & WRITING != 0 {
             if readers & WRITER == 0 {
                 match self.take(readers, readers & !WRITING) {
-                    Ok(_) => return self.begin(0),
+                    Ok(_) => return self.phase.begin(0),
                     Err(now) => readers = now,
                 }
             } else {
-                self.await_end_of(1);
-                P::relax();
-                // H6': as H6.
-                readers = self.readers.load(Ordering::Acquire);
+                readers = self.readers_after(1);
             }
         }
         // Who began the phase may not have said so yet, and must not say it after the next
         // one has begun.
-        self.await_end_of(1);
+        self.phase.await_end_of(1);
     }
 
     /// Acquires for reading if no writer holds it, none waits that goes first, and there is
@@ -321,7 +239,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
             match self.take(seen, (seen & !WRITING) + READER) {
                 Ok(_) => {
                     if seen & WRITING != 0 {
-                        self.begin(0);
+                        self.phase.begin(0);
                     }
                     return true;
                 }
@@ -341,7 +259,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
             left => left,
         });
         if now & WRITING != 0 {
-            self.begin(1);
+            self.phase.begin(1);
             if was & READERS_WAIT != 0 {
                 P::wake_all(&self.readers);
             }
@@ -356,7 +274,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
     #[inline(always)]
     pub unsafe fn downgrade(&self) {
         self.change(|readers| (readers & !(WRITER | WRITING)) + READER);
-        self.begin(0);
+        self.phase.begin(0);
         self.wake_other_writer();
     }
 }
@@ -365,9 +283,9 @@ impl<P: Platform, const WRITERS_FIRST: bool> Default for GlibcRw<P, WRITERS_FIRS
     fn default() -> Self {
         Self {
             readers: P::U32::new(0),
-            phase: P::U32::new(0),
+            phase: Phase::default(),
             writers: P::U32::new(0),
-            waiting: WaitingWriters(P::U32::new(0)),
+            waiting: WaitingWriters::default(),
         }
     }
 }
@@ -418,7 +336,7 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
             match self.take(seen, seen | WRITER | WRITING) {
                 Ok(_) => {
                     if seen & WRITING == 0 {
-                        self.phase.store(1, Ordering::Relaxed);
+                        self.phase.begin_alone();
                     }
                     return true;
                 }
@@ -442,7 +360,7 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
                 false => readers & !WRITER,
             });
             if now & WRITING == 0 {
-                self.begin(0);
+                self.phase.begin(0);
             }
         }
         self.wake_other_writer();

@@ -23,10 +23,11 @@ use crate::property::{
     overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, place_kept, prefers_again,
     prefers_again_in_queue, prefers_its_node, programs, promises, queue_advances_during_preemption,
     queue_during_preemption, read_write, reader_asks, reader_without_number, readers_at_the_limit,
-    readers_of_each_count, readers_of_one_count, readers_try_behind, readers_wait, readers_wrap,
-    refused_beside_another, resilient, returns_during_preemption, running_keep_place,
-    sent_off_and_called, short_lived, short_lived_in_one_node, taken_during_preemption, timed,
-    virtualized, without_node, wraps_during_preemption, writer_tries,
+    readers_looked_before, readers_of_each_count, readers_of_one_count, readers_try_behind,
+    readers_wait, readers_wrap, refused_beside_another, resilient, returns_during_preemption,
+    running_keep_place, sent_off_and_called, short_lived, short_lived_in_one_node,
+    taken_during_preemption, timed, virtualized, without_node, wraps_during_preemption,
+    writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -340,7 +341,11 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             let mut all = writer_tries(lock);
             all.extend([reader_asks(lock), readers_at_the_limit(lock)]);
             if name == "glibc-rw-w" {
-                all.extend([readers_wait(lock), readers_try_behind(lock)]);
+                all.extend([
+                    readers_wait(lock),
+                    readers_try_behind(lock),
+                    readers_looked_before(lock),
+                ]);
             }
             all
         }

@@ -27,8 +27,8 @@ pub use definition::Property;
 use locklab_locks::{Fairness, NESTING, RawLock};
 pub(crate) use readers::{
     biased, own_readers, read_write, reader_asks, reader_without_number, readers_at_the_limit,
-    readers_of_each_count, readers_of_one_count, readers_wrap, refused_beside_another,
-    writer_tries,
+    readers_looked_before, readers_of_each_count, readers_of_one_count, readers_wrap,
+    refused_beside_another, writer_tries,
 };
 pub(crate) use special::{
     both_sleep, given_up, just_made, one_context, passes_a_sleeping_head, short_lived,

@@ -1,7 +1,7 @@
 //! Checks what a lock promises that readers share.
 
 use super::definition::{Lock, Property};
-use super::table::{Table, join, run, spawn};
+use super::table::{Table, join, join_all, let_others_wait, run, spawn};
 use crate::execution::{self, NoNode};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -553,6 +553,48 @@ fn reader_passes(lock: &Lock, read: fn(&Table)) {
     table.read_unlock();
     join(writer);
     table.finish();
+}
+
+/// Returns the promise where two readers have seen that no writer waits, and enter only when
+/// one has announced itself: the last of them to leave lets it in, and what both have read
+/// comes before what it writes.
+pub(crate) fn readers_looked_before(lock: &Lock) -> Property {
+    Property::new("readers looked before", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        let readers = [1, 2].map(|cpu| {
+            spawn(cpu, move || {
+                before_second_access(move || {
+                    execution::arrive(cpu);
+                    execution::await_arrival(0);
+                });
+                table.read();
+                // So that the other is inside too, or the writer goes on.
+                let_others_wait(1);
+                table.enter_reading();
+                table.read_unlock();
+            })
+        });
+        [1, 2].into_iter().for_each(execution::await_arrival);
+        before_second_access(|| {
+            execution::arrive(0);
+            let_others_wait(1);
+        });
+        table.section();
+        join_all(readers);
+        table.finish();
+    })
+}
+
+/// Calls `then` before the second access of this thread from here on.
+fn before_second_access(then: impl Fn() + 'static) {
+    let accesses = Cell::new(0);
+    execution::before_each_access(move || {
+        accesses.set(accesses.get() + 1);
+        if accesses.get() == 2 {
+            execution::before_no_access();
+            then();
+        }
+    });
 }
 
 /// Returns the promise that a lock says to its reader that it is held, while another
