@@ -80,11 +80,15 @@ fn main() -> Result<ExitCode, String> {
 
 /// Returns the pairs, once for each percentage of reads: all, or those of the libraries' locks
 /// that are named.
-fn asked_for(only: Option<&str>) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
+fn asked_for(
+    only: Option<&str>,
+) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
     let named: Option<Vec<&str>> = only.map(|names| names.split(',').collect());
     let is_unknown = |name: &&&str| !TWINS.iter().any(|(theirs, ..)| *theirs == **name);
     if let Some(name) = named.iter().flatten().find(is_unknown) {
-        return Err(format!("--only {name}: no library's lock here is called so"));
+        return Err(format!(
+            "--only {name}: no library's lock here is called so"
+        ));
     }
     let is_asked = |theirs: &str| named.as_ref().is_none_or(|names| names.contains(&theirs));
     let pairs = TWINS.iter().filter(|(theirs, ..)| is_asked(theirs));
