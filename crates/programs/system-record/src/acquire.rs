@@ -88,8 +88,8 @@ struct Acquired {
     events: Vec<Event>,
 }
 
-/// Returns the recording that records make which begin at a time of the monotonic clock,
-/// when this was known.
+/// Returns the recording that records make: they begin at a time of the monotonic clock, when
+/// what is `before` was known, and lack what happened in the gaps.
 pub(crate) fn events(
     mut records: Records,
     before: Known,

@@ -5,7 +5,7 @@
 /// An event that the kernel is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EventKind {
-    /// Mappings, names and ends of threads. It owns the buffer, and is never paused.
+    /// Mappings, names and ends of threads. It owns the buffer.
     Threads,
     /// A thread gets a CPU or leaves it.
     Switches,
