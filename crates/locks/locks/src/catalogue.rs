@@ -8,7 +8,7 @@ use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
     Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
-    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
+    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
     McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
     MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
     QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
@@ -287,6 +287,7 @@ catalogue! {
         ParkingLotMutex[10] => [2],
         ParkingLotFair[10] => [2],
         WtfLock[40] => [1],
+        GoMutex[4] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

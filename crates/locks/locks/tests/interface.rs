@@ -77,6 +77,7 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<ParkingLotMutex>(), 1);
     assert_eq!(size_of::<ParkingLotFair>(), 1);
     assert_eq!(size_of::<WtfLock>(), 1);
+    assert_eq!(size_of::<GoMutex>(), 4);
     assert_eq!(size_of::<StdRw>(), 8);
     assert_eq!(size_of::<ParkingLotRw>(), size_of::<usize>());
     assert_eq!(size_of::<GlibcRw>(), 16);

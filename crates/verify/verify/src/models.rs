@@ -19,7 +19,7 @@ use crate::property::{
     called_back, given_up, handed_over, in_order_again_and_again, in_order_within_a_node,
     interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, just_made,
     last_cpus, lets_others_in, loses_races, many_turns, moves_between_nodes,
-    neighbour_in_interrupt, one_context, one_writer_between, overtaking_in_one_order,
+    neighbour_in_interrupt, one_context, one_starves, one_writer_between, overtaking_in_one_order,
     overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head, place_kept, prefers_again,
     prefers_again_in_queue, prefers_its_node, programs, promises, queue_advances_during_preemption,
     queue_during_preemption, read_write, reader_asks, reader_without_number, readers_at_the_limit,
@@ -82,7 +82,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     let mut all = promises(lock);
     let swaps_until_it_sleeps = matches!(
         name,
-        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "parkinglot-rw"
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "go-mutex" | "parkinglot-rw"
     );
     if name == "mcs-k42" || swaps_until_it_sleeps {
         // Who comes swaps the tail for its own in a loop, which may lose every race, or
@@ -140,6 +140,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "parkinglot-mutex",
         "parkinglot-fair",
         "wtf-lock",
+        "go-mutex",
         "std-rw",
         "parkinglot-rw",
         "glibc-rw",
@@ -349,12 +350,18 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             }
             all
         }
-        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock)],
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock, 0)],
+        // Who has waited for long says so when it sleeps again.
+        "go-mutex" => {
+            let mut all = vec![handed_over(lock, 1)];
+            all.extend(one_starves(lock));
+            all
+        }
         // Who waits for readers has closed the lock to others.
         "parkinglot-rw" => {
             let mut all = writer_tries(lock);
             all.extend([
-                handed_over(lock),
+                handed_over(lock, 0),
                 readers_wait(lock),
                 readers_try_behind(lock),
                 reader_asks(lock),
@@ -397,6 +404,7 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
         "parkinglot-fair" | "wtf-lock" => Some("locks/src/parking_lot.rs"),
         "parkinglot-rw" => Some("locks/src/parking_lot_rw.rs"),
+        "go-mutex" => Some("locks/src/go_mutex.rs"),
         "qspinlock" => Some("locks/src/qspinlock.rs"),
         "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
         "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
@@ -418,6 +426,7 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
         "parkinglot-fair" | "wtf-lock" => &["locks/src/parking_lot.rs"],
         "parkinglot-rw" => &["locks/src/parking_lot_rw.rs"],
+        "go-mutex" => &["locks/src/go_mutex.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
         "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],

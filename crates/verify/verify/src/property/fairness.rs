@@ -216,15 +216,24 @@ fn loses_every_race(table: &'static Table, mut left_out: usize) {
 }
 
 /// Returns the promise that who sleeps is handed the lock when time has passed, before
-/// another that comes.
-pub(crate) fn handed_over(lock: &Lock) -> Property {
-    let property = Property::new("handed over in time", 2, lock, |lock| {
+/// another that comes: that may have entered so many times more, each time before the sleeper
+/// sleeps again.
+pub(crate) fn handed_over(lock: &Lock, most: usize) -> Property {
+    let property = Property::new("handed over in time", 2, lock, move |lock| {
         let table = Table::new(lock, 2);
         table.lock();
         let sleeper = spawn(1, move || table.section());
         execution::await_sleep(1);
         table.enter();
         table.unlock();
+        for _ in 0..most {
+            table.lock();
+            if !table.entered().contains(&1) {
+                execution::await_sleep(1);
+            }
+            table.enter();
+            table.unlock();
+        }
         table.lock();
         let entered = table.entered();
         assert!(

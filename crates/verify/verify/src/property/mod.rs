@@ -31,7 +31,7 @@ pub(crate) use readers::{
     refused_beside_another, writer_tries,
 };
 pub(crate) use special::{
-    both_sleep, given_up, just_made, one_context, passes_a_sleeping_head, short_lived,
+    both_sleep, given_up, just_made, one_context, one_starves, passes_a_sleeping_head, short_lived,
     short_lived_in_one_node, timed, virtualized,
 };
 use std::sync::Arc;

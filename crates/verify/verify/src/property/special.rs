@@ -3,7 +3,9 @@
 
 use super::definition::{Lock, Property};
 use super::exclusion::exclusion;
-use super::table::{Table, join, join_all, run, spawn, spawn_until_it_waits};
+use super::table::{
+    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+};
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
 use locklab_locks::platform::Platform;
@@ -332,4 +334,60 @@ fn given_up_node_ends(lock: &Lock, try_again: bool) {
     table.section();
     join(other);
     table.finish();
+}
+
+/// Returns the promises of a lock whose releases hand it over once a sleeper starves: where a
+/// sleeper that was woken loses the lock to another, and begins to starve while that one leaves;
+/// and where another sleeps behind it, and both are served before a third that comes. After
+/// that a sleeper is woken as before.
+pub(crate) fn one_starves(lock: &Lock) -> [Property; 2] {
+    let left = Property::new("left as one starves", 2, lock, |lock| {
+        let table = Table::new(lock, 2);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(1, move || table.section()));
+        });
+        for _ in 0..2 {
+            table.enter();
+            table.unlock();
+            table.lock();
+        }
+        table.enter();
+        table.unlock();
+        join_all(others);
+        table.finish();
+    });
+    let queued = Property::new("in order as one starves", 3, lock, |lock| {
+        let table = Table::new(lock, 3);
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            others.push(spawn_until_it_waits(1, move || table.section()));
+            table.enter();
+            table.unlock();
+            table.lock();
+            // Until the one that was woken sleeps again.
+            let_others_wait(TURNS);
+            others.push(spawn_until_it_waits(2, move || table.section()));
+        });
+        table.enter();
+        table.unlock();
+        table.section();
+        join_all(others);
+        assert_eq!(
+            table.entered(),
+            [0, 0, 1, 2, 0],
+            "who sleeps behind one that starves is passed"
+        );
+        execution::set_up(|| {
+            table.lock();
+            let next = spawn_until_it_waits(1, move || table.section());
+            table.enter();
+            table.unlock();
+            join(next);
+        });
+        table.finish();
+    });
+    [left, queued].map(|property| property.with(|setting| setting.choices = false))
 }
