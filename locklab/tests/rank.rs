@@ -151,8 +151,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "mcs: a thread must bring memory",
         ),
         (
-            "anderson ticket --on flat-16 --threads 600",
-            "ticket: it serves at most",
+            "mplock-clh ticket --on flat-16 --threads 600",
+            "mplock-clh: it serves at most 512 threads",
         ),
         (
             "mcs ticket --needs fair --on flat-16",
