@@ -25,6 +25,8 @@ const LENGTHS: u32 = 10;
 pub struct Scheduling {
     /// A wait that returns at once, because the word has changed.
     pub call: f64,
+    /// A `sched_yield` while no other thread is ready.
+    pub yields: f64,
     /// A call that wakes a thread on an idle CPU.
     pub wake_call: f64,
     /// The time from the end of that call until the woken thread runs.
@@ -37,9 +39,10 @@ pub struct Scheduling {
 impl Scheduling {
     /// Returns the figures of a machine file, in their units.
     #[must_use]
-    pub fn figures(&self) -> [(&'static str, f64); 4] {
+    pub fn figures(&self) -> [(&'static str, f64); 5] {
         [
             ("scheduler.call_us", self.call / 1e3),
+            ("scheduler.yield_us", self.yields / 1e3),
             ("scheduler.wake_call_us", self.wake_call / 1e3),
             ("scheduler.wake_us", self.wake / 1e3),
             ("scheduler.wake_spread", self.wake_spread.clamp(1.0, 100.0)),
@@ -52,7 +55,11 @@ impl Scheduling {
     pub fn table(&self) -> String {
         let lines = self.figures().map(|(key, value)| {
             let key = key.trim_start_matches("scheduler.");
-            format!("{key} = {{ value = {value:.2}, source = \"measured: futex calls\" }}\n")
+            let calls = match key {
+                "yield_us" => "calls of sched_yield",
+                _ => "futex calls",
+            };
+            format!("{key} = {{ value = {value:.2}, source = \"measured: {calls}\" }}\n")
         });
         format!("\n[scheduler]\n{}", lines.concat())
     }
@@ -63,7 +70,7 @@ impl Scheduling {
 pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     let (word, ran) = (AtomicU32::new(0), AtomicU64::new(0));
     let mut wakes = Vec::new();
-    let mut calls = Vec::new();
+    let (mut calls, mut yields) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             topology::pin_to(b);
@@ -76,7 +83,9 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
         });
         let waker = scope.spawn(|| {
             topology::pin_to(a);
-            let calls = calls_in_a_row();
+            let never = AtomicU32::new(1);
+            let calls = in_a_row(|| NativePlatform::wait(&never, 0));
+            let yields = in_a_row(NativePlatform::yield_cpu);
             let mut wakes = Vec::new();
             let mut before = 0;
             for round in 0..ROUNDS {
@@ -96,15 +105,16 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
                 before = now;
                 wakes.push((called.saturating_sub(start), now.saturating_sub(called)));
             }
-            (wakes, calls)
+            (wakes, calls, yields)
         });
-        (wakes, calls) = waker.join().unwrap_or_default();
+        (wakes, calls, yields) = waker.join().unwrap_or_default();
     });
     let mut wake_calls: Vec<f64> = wakes.iter().map(|(call, _)| *call as f64).collect();
     let mut wakes: Vec<f64> = wakes.iter().map(|(_, wake)| *wake as f64).collect();
     let quick = quantile(&mut wakes, 0.1)?;
     Some(Scheduling {
         call: quantile(&mut calls, 0.5)?,
+        yields: quantile(&mut yields, 0.5)?,
         wake_call: quantile(&mut wake_calls, 0.5)?,
         wake: quantile(&mut wakes, 0.5)?,
         wake_spread: quantile(&mut wakes, 0.9)? / quick.max(1.0),
@@ -114,12 +124,11 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
 /// Returns what calls take that return at once, ns, one after the other: so do those of
 /// threads that hand a lock to and fro. The first after a sleep takes three times as long,
 /// because it finds nothing in the caches.
-fn calls_in_a_row() -> Vec<f64> {
-    let never = AtomicU32::new(1);
+fn in_a_row(call: impl Fn()) -> Vec<f64> {
     let row = |_| {
         let start = clock::now();
         for _ in 0..ROW {
-            NativePlatform::wait(&never, 0);
+            call();
         }
         (clock::now() - start) as f64 / f64::from(ROW)
     };
@@ -146,6 +155,7 @@ mod tests {
     fn the_table_is_one_of_a_machine_file() {
         let found = Scheduling {
             call: 200.0,
+            yields: 360.0,
             wake_call: 7100.0,
             wake: 6600.0,
             wake_spread: 2.5,
@@ -154,10 +164,23 @@ mod tests {
             found.table(),
             "\n[scheduler]\n\
              call_us = { value = 0.20, source = \"measured: futex calls\" }\n\
+             yield_us = { value = 0.36, source = \"measured: calls of sched_yield\" }\n\
              wake_call_us = { value = 7.10, source = \"measured: futex calls\" }\n\
              wake_us = { value = 6.60, source = \"measured: futex calls\" }\n\
              wake_spread = { value = 2.50, source = \"measured: futex calls\" }\n"
         );
+    }
+
+    #[test]
+    fn calls_are_timed_in_rows() {
+        let count = std::cell::Cell::new(0);
+        let rows = in_a_row(|| count.set(count.get() + 1));
+        assert_eq!(
+            (rows.len() as u32, count.get()),
+            (ROUNDS / ROW, ROUNDS),
+            "each row is as long"
+        );
+        assert!(rows.iter().all(|row| *row >= 0.0));
     }
 
     #[test]

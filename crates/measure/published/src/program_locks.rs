@@ -15,10 +15,8 @@ use crate::lockhammer;
 use crate::made::{Make, simulated};
 use crate::sleeping::{Boxed, CasOnly, Glibc, Napping};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
-use locklab_locks::{
-    Futex, FutexAdaptive, Info, ParkingLotMutex, RawLock, StdMutex, Tas, catalogue,
-};
-use locklab_sim::{Sim, library_locks};
+use locklab_locks::{Futex, FutexAdaptive, Info, RawLock, StdMutex, Tas, catalogue};
+use locklab_sim::{ParkingLot, Sim, library_locks};
 use std::sync::Once;
 
 type Byte = <Sim as Platform>::U8;
@@ -57,7 +55,7 @@ const LOCKS: [(&str, Make); 21] = [
     ("program:rust-std-boxed", simulated::<Boxed>),
     (
         "program:rust-parking-lot",
-        simulated::<WithCounter<ParkingLotMutex<Sim>>>,
+        simulated::<WithCounter<ParkingLot>>,
     ),
     ("program:futex", simulated::<WithCounter<Futex<Sim>>>),
     // glibc's mutexes as they are laid out; the adaptive one is that before version 2.35.

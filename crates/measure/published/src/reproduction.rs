@@ -14,6 +14,9 @@ use serde::Serialize;
 /// Number of seeds over which a figure is averaged where threads are placed at
 /// random, or share CPUs.
 const SEEDS: usize = 3;
+/// The same where threads that spin share CPUs in rounds: a round takes ten times as long if a
+/// holder loses its CPU, and a published mean is of rounds of both kinds.
+const SEEDS_OF_ROUNDS: usize = 6;
 
 /// A simulated figure beside the published one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -304,25 +307,30 @@ pub fn simulate_experiment(
         _ => 1,
     };
     let mut scenarios = Vec::new();
+    let mut ends = Vec::with_capacity(runs.len());
     for run in &runs {
-        for draw in 0..seeds as u64 {
+        let varies = run.barrier && oversubscribed && !program_locks::sleeps(&run.lock);
+        let draws = if varies { SEEDS_OF_ROUNDS } else { seeds };
+        for draw in 0..draws as u64 {
             scenarios.push(scenario(experiment, run, seed.wrapping_add(draw))?);
         }
+        ends.push(scenarios.len());
     }
     let total = scenarios.len();
     let outcomes = run_all(&scenarios, workers, |done| progress(done, total))?;
-    let draws = |run: usize| run * seeds..(run + 1) * seeds;
+    let draws = |run: usize| run.checked_sub(1).map_or(0, |before| ends[before])..ends[run];
     let value = |measure: Measure, run: usize| {
         let outcomes = outcomes[draws(run)].iter();
+        let count = outcomes.len() as f64;
         match measure {
             Measure::Rate => {
                 let rates = outcomes.map(|outcome| rate(experiment.rule, runs[run], outcome));
                 match experiment.operations {
                     Some(_) => rate_of_mean_time(rates),
-                    None => rates.sum::<f64>() / seeds as f64,
+                    None => rates.sum::<f64>() / count,
                 }
             }
-            Measure::Fairness => outcomes.map(fairness).sum::<f64>() / seeds as f64,
+            Measure::Fairness => outcomes.map(fairness).sum::<f64>() / count,
         }
     };
     let figures: Vec<Reproduced> = cells

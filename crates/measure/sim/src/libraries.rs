@@ -12,6 +12,7 @@ mod common;
 mod described;
 mod parking_lot;
 mod pthread_adaptive;
+mod word_lock;
 
 use crate::platform::Sim;
 pub(crate) use described::{
@@ -19,7 +20,8 @@ pub(crate) use described::{
 };
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
-pub(crate) use parking_lot::ParkingLot;
+pub(crate) use parking_lot::Bucket;
+pub use parking_lot::ParkingLot;
 pub(crate) use pthread_adaptive::PthreadAdaptive;
 
 /// Lists the locks by type.

@@ -1,79 +1,89 @@
 //! The mutex of the crate parking_lot.
 
 use super::common::SLEEPS;
+use super::word_lock::WordLock;
 use crate::engine::engine;
 use crate::platform::{Sim, Word};
 use crate::scheduler::yield_to_others;
+use crate::sleepers::bucket_of;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
-use locklab_locks::{Fairness, Futex, Info, RawLock};
+use locklab_locks::{Fairness, Info, RawLock};
+use std::ptr;
 
-const HELD: u32 = 1;
+const HELD: u8 = 1;
 /// A waiter sleeps in the queue.
-const PARKED: u32 = 2;
+const PARKED: u8 = 2;
 
 /// Rounds of a waiter's spin in which it pauses, each twice as long as the one before.
 const PAUSES: u32 = 3;
 /// All rounds of a waiter's spin; in the last ones it gives its CPU to others.
-const ROUNDS: u32 = 10;
+pub(super) const ROUNDS: u32 = 10;
 
 /// The longest time from one handoff that is fair to the next, in nanoseconds; it is
 /// drawn evenly, so about half of this on average.
 const FAIR_NS: usize = 1_000_000;
 
-/// One word, held or not, with a bit that says whether waiters sleep. A waiter spins ten
-/// rounds while nobody sleeps, then joins the queue of its address and sleeps. A release
-/// frees the word and wakes the first of the queue, which tries again; about every
-/// half millisecond it hands the lock to it instead.
-///
-/// There the queues are a table that all locks share, by a hash of the address; here each
-/// lock has its own bucket, as if no two had the same hash.
-#[derive(Default)]
-#[repr(C)]
-pub(crate) struct ParkingLot {
-    /// One byte there; alone on its line here.
-    word: Word<u32>,
-    bucket: Bucket,
+/// Waits for one round of a spin.
+pub(super) fn spin_round(round: u32) {
+    match round <= PAUSES {
+        true => Sim::relax_for(1 << round),
+        false => yield_to_others(engine()),
+    }
 }
 
-/// A queue of sleepers.
+/// One byte, held or not, with a bit that says whether waiters sleep. A waiter spins ten
+/// rounds while nobody sleeps, then joins the queue of its address and sleeps. A release
+/// frees the byte and wakes the first of the queue, which tries again; about every
+/// half millisecond it hands the lock to it instead.
+///
+/// The queues are a table that all locks share, by a hash of the address.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct ParkingLot(Word<u8>);
+
+/// A queue of sleepers, of all locks whose addresses have its hash.
 #[repr(C, align(64))]
-struct Bucket {
-    /// Protects the rest. There it is a lock of one word whose waiters sleep too.
-    lock: Futex<Sim>,
-    /// Holds what the next time is drawn from.
-    drawn: Word<u32>,
+pub(crate) struct Bucket {
+    /// Protects the rest.
+    lock: WordLock,
     first: Word<*mut Sleeper>,
     last: Word<*mut Sleeper>,
     /// The time at which a handoff is to be fair again, in nanoseconds.
     fair_at: Word<usize>,
+    /// Holds what the next time is drawn from.
+    drawn: Word<u32>,
 }
 
 impl Default for Bucket {
     fn default() -> Self {
         Self {
-            lock: Futex::default(),
-            drawn: Word::new(1),
-            first: Word::new(std::ptr::null_mut()),
-            last: Word::new(std::ptr::null_mut()),
+            lock: WordLock::default(),
+            first: Word::default(),
+            last: Word::default(),
             fair_at: Word::new(0),
+            drawn: Word::new(1),
         }
     }
 }
 
-/// A thread in a queue.
-pub(crate) struct Sleeper {
-    next: Word<*mut Sleeper>,
+/// A thread in a queue, on its stack: there it lies in the thread's own memory.
+#[repr(C)]
+struct Sleeper {
+    next: Word<*mut Self>,
+    /// The lock that it sleeps for.
+    key: Word<usize>,
     /// 1 while it sleeps.
     parked: Word<u32>,
     /// Says whether it has been given the lock.
     given: Word<u32>,
 }
 
-impl Default for Sleeper {
-    fn default() -> Self {
+impl Sleeper {
+    fn new(key: usize) -> Self {
         Self {
-            next: Word::new(std::ptr::null_mut()),
-            parked: Word::new(0),
+            next: Word::default(),
+            key: Word::new(key),
+            parked: Word::new(1),
             given: Word::new(0),
         }
     }
@@ -81,20 +91,16 @@ impl Default for Sleeper {
 
 impl Bucket {
     fn with<'a, R>(&'a self, does: impl FnOnce(&'a Self) -> R) -> R {
-        // SAFETY: nothing moves, and it is released below.
-        unsafe { self.lock.lock(&()) };
+        self.lock.lock();
         let done = does(self);
-        // SAFETY: it is held.
-        unsafe { self.lock.unlock(&()) };
+        self.lock.unlock();
         done
     }
 
     /// Adds a thread at the end; the bucket is locked.
     fn push(&self, sleeper: &Sleeper) {
-        let pointer = std::ptr::from_ref(sleeper).cast_mut();
-        sleeper.next.store(std::ptr::null_mut(), Ordering::Relaxed);
-        sleeper.parked.store(1, Ordering::Relaxed);
-        // SAFETY: who is in the queue sleeps, and its context stays in the arena.
+        let pointer = ptr::from_ref(sleeper).cast_mut();
+        // SAFETY: who is in the queue sleeps on its stack, here and below.
         match unsafe { self.last.load(Ordering::Relaxed).as_ref() } {
             Some(last) => last.next.store(pointer, Ordering::Relaxed),
             None => self.first.store(pointer, Ordering::Relaxed),
@@ -102,16 +108,33 @@ impl Bucket {
         self.last.store(pointer, Ordering::Relaxed);
     }
 
-    /// Takes the first, and says whether there are more; the bucket is locked.
-    fn pop(&self) -> Option<(&Sleeper, bool)> {
+    /// Takes out the first who sleeps for a lock, and says whether there are more; the
+    /// bucket is locked.
+    fn pop(&self, key: usize) -> Option<(&Sleeper, bool)> {
+        let sleeps = |sleeper: &&Sleeper| sleeper.key.load(Ordering::Relaxed) == key;
         // SAFETY: as in `push`.
-        let first = unsafe { self.first.load(Ordering::Relaxed).as_ref() }?;
-        let next = first.next.load(Ordering::Relaxed);
-        self.first.store(next, Ordering::Relaxed);
-        if next.is_null() {
-            self.last.store(next, Ordering::Relaxed);
+        let next = |sleeper: &Sleeper| unsafe { sleeper.next.load(Ordering::Relaxed).as_ref() };
+        // SAFETY: as in `push`.
+        let mut at = unsafe { self.first.load(Ordering::Relaxed).as_ref() };
+        let mut before: Option<&Sleeper> = None;
+        while let Some(sleeper) = at.filter(|sleeper| !sleeps(sleeper)) {
+            before = Some(sleeper);
+            at = next(sleeper);
         }
-        Some((first, !next.is_null()))
+        let found = at?;
+        let mut behind = next(found);
+        let pointer = |of: Option<&Sleeper>| of.map_or(ptr::null(), ptr::from_ref).cast_mut();
+        match before {
+            Some(before) => before.next.store(pointer(behind), Ordering::Relaxed),
+            None => self.first.store(pointer(behind), Ordering::Relaxed),
+        }
+        if behind.is_none() {
+            self.last.store(pointer(before), Ordering::Relaxed);
+        }
+        while let Some(sleeper) = behind.filter(|sleeper| !sleeps(sleeper)) {
+            behind = next(sleeper);
+        }
+        Some((found, behind.is_some()))
     }
 
     /// Returns whether this handoff is to be fair; the bucket is locked.
@@ -135,17 +158,21 @@ impl Bucket {
 impl ParkingLot {
     /// Takes it if it is free, and leaves the other bit as it is. Pairs with the
     /// releases below.
-    fn take(&self, seen: u32) -> Result<(), u32> {
+    fn take(&self, seen: u8) -> Result<(), u8> {
         let taken =
-            self.word
+            self.0
                 .compare_exchange(seen, seen | HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.map(drop)
     }
 
+    fn key(&self) -> usize {
+        self.0.address()
+    }
+
     #[cold]
-    fn wait(&self, sleeper: &Sleeper) {
+    fn wait(&self) {
         let mut round = 0;
-        let mut seen = self.word.load(Ordering::Relaxed);
+        let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             if seen & HELD == 0 {
                 match self.take(seen) {
@@ -157,14 +184,11 @@ impl ParkingLot {
             if seen & PARKED == 0 {
                 if round < ROUNDS {
                     round += 1;
-                    match round <= PAUSES {
-                        true => Sim::relax_for(1 << round),
-                        false => yield_to_others(engine()),
-                    }
-                    seen = self.word.load(Ordering::Relaxed);
+                    spin_round(round);
+                    seen = self.0.load(Ordering::Relaxed);
                     continue;
                 }
-                let marked = self.word.compare_exchange(
+                let marked = self.0.compare_exchange(
                     seen,
                     seen | PARKED,
                     Ordering::Relaxed,
@@ -175,20 +199,21 @@ impl ParkingLot {
                     continue;
                 }
             }
-            if self.park(sleeper) {
+            if self.park() {
                 return;
             }
             round = 0;
-            seen = self.word.load(Ordering::Relaxed);
+            seen = self.0.load(Ordering::Relaxed);
         }
     }
 
     /// Sleeps if that is still right; returns whether it was given the lock.
-    fn park(&self, sleeper: &Sleeper) -> bool {
-        let sleeps = self.bucket.with(|bucket| {
-            let sleeps = self.word.load(Ordering::Relaxed) == HELD | PARKED;
+    fn park(&self) -> bool {
+        let sleeper = Sleeper::new(self.key());
+        let sleeps = bucket_of(self.key()).with(|bucket| {
+            let sleeps = self.0.load(Ordering::Relaxed) == HELD | PARKED;
             if sleeps {
-                bucket.push(sleeper);
+                bucket.push(&sleeper);
             }
             sleeps
         });
@@ -204,24 +229,29 @@ impl ParkingLot {
 
     #[cold]
     fn release(&self) {
-        let woken = self.bucket.with(|bucket| {
-            let Some((sleeper, more)) = bucket.pop() else {
+        let woken = bucket_of(self.key()).with(|bucket| {
+            let Some((sleeper, more)) = bucket.pop(self.key()) else {
                 // Pairs with `take`.
-                self.word.store(0, Ordering::Release);
+                self.0.store(0, Ordering::Release);
                 return None;
             };
             let parked = if more { PARKED } else { 0 };
             let given = bucket.is_fair();
+            // Who is given it finds it as it is, unless nobody sleeps any more.
+            if !given || !more {
+                let held = if given { HELD } else { 0 };
+                // Pairs with `take`.
+                self.0.store(held | parked, Ordering::Release);
+            }
             sleeper.given.store(u32::from(given), Ordering::Relaxed);
-            let held = if given { HELD } else { 0 };
-            // Pairs with `take`.
-            self.word.store(held | parked, Ordering::Release);
+            let word = &raw const sleeper.parked;
             // Pairs with the load of `park`.
             sleeper.parked.store(0, Ordering::Release);
-            Some(sleeper)
+            Some(word)
         });
-        if let Some(sleeper) = woken {
-            Sim::wake(&sleeper.parked);
+        if let Some(word) = woken {
+            // SAFETY: it lies on the sleeper's stack, which stays mapped while the engine runs.
+            unsafe { Sim::wake_at(word) };
         }
     }
 }
@@ -229,7 +259,7 @@ impl ParkingLot {
 // SAFETY: a compare-and-swap takes it when it is free, and a handoff leaves it held for
 // one sleeper.
 unsafe impl RawLock<Sim> for ParkingLot {
-    type Ctx = Sleeper;
+    type Ctx = ();
 
     const INFO: Info = Info {
         name: "parking_lot",
@@ -239,21 +269,21 @@ unsafe impl RawLock<Sim> for ParkingLot {
         ..SLEEPS
     };
 
-    unsafe fn lock(&self, sleeper: &Sleeper) {
+    unsafe fn lock(&self, _: &()) {
         if self.take(0).is_err() {
-            self.wait(sleeper);
+            self.wait();
         }
     }
 
-    unsafe fn try_lock(&self, _: &Sleeper) -> bool {
-        let seen = self.word.load(Ordering::Relaxed);
+    unsafe fn try_lock(&self, _: &()) -> bool {
+        let seen = self.0.load(Ordering::Relaxed);
         seen & HELD == 0 && self.take(seen).is_ok()
     }
 
-    unsafe fn unlock(&self, _: &Sleeper) {
+    unsafe fn unlock(&self, _: &()) {
         // Pairs with `take`.
         let freed = self
-            .word
+            .0
             .compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed);
         if freed.is_err() {
             self.release();
