@@ -167,8 +167,8 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "give --against LOCK",
         ),
         (
-            "mcs clh --against qspinlock --on flat-16 --threads 600",
-            "qspinlock cannot be ranked",
+            "mcs clh --against mplock-clh --on flat-16 --threads 600",
+            "mplock-clh cannot be ranked",
         ),
         ("mcs ticket --vcpus 4", "--vcpus is for simulated machines"),
         (
