@@ -274,7 +274,7 @@ fn read(file: &str) -> Option<String> {
         let inner = module.and_then(|module| read(&format!("{folder}/{module}.rs")));
         match (module, inner) {
             (Some(module), Some(inner)) => {
-                write!(all, "mod {module} {{{inner}}}\n").expect("a String grows");
+                writeln!(all, "mod {module} {{{inner}}}").expect("a String grows");
             }
             _ => all.push_str(line),
         }

@@ -30,10 +30,12 @@ pub(crate) fn of_a_record() -> Option<f64> {
             let other = told.recv().ok()?;
             let tasks = [gettid().as_raw().cast_unsigned(), other];
             let scope = Scope::Threads(&tasks);
-            let mut open = Open::on(&[cpu], &scope, &EventKind::SYSTEM, "this program").ok()?;
             let (mut with, mut without, mut records) = (u64::MAX, u64::MAX, 0);
             for _ in 0..TURNS {
+                // Events that are open cost something, also while they are off.
                 without = without.min(rounds(&to, &from)?);
+                let opened = Open::on(&[cpu], &scope, &EventKind::SYSTEM, "this program");
+                let mut open = opened.ok()?;
                 open.enable().ok()?;
                 let took = rounds(&to, &from);
                 open.disable();
