@@ -112,14 +112,14 @@ impl WordLock {
             }
         }
         seen |= CHANGED;
-        while let Some(oldest) = self.take_oldest(&mut seen) {
+        if let Some(oldest) = self.take_oldest(&mut seen) {
             // SAFETY: it sleeps on its stack until `parked` is cleared.
             let parked = unsafe { &raw const (*oldest).parked };
             // Pairs with the load of `wait`.
             // SAFETY: as above.
             unsafe { &*parked }.store(0, Ordering::Release);
             // SAFETY: stacks stay mapped while the engine runs.
-            return unsafe { Sim::wake_at(parked) };
+            unsafe { Sim::wake_at(parked) };
         }
     }
 
