@@ -7,6 +7,7 @@
 use locklab_host::{clock, topology};
 use locklab_locks::NativePlatform;
 use locklab_locks::platform::Platform;
+use nix::sys::resource::{UsageWho, getrusage};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Sets how often each is measured.
@@ -25,8 +26,8 @@ const LENGTHS: u32 = 10;
 pub struct Scheduling {
     /// A wait that returns at once, because the word has changed.
     pub call: f64,
-    /// A `sched_yield` while no other thread is ready.
-    pub yields: f64,
+    /// A `sched_yield` while no other thread is ready; [`None`] where one always was.
+    pub yields: Option<f64>,
     /// A call that wakes a thread on an idle CPU.
     pub wake_call: f64,
     /// The time from the end of that call until the woken thread runs.
@@ -39,14 +40,15 @@ pub struct Scheduling {
 impl Scheduling {
     /// Returns the figures of a machine file, in their units.
     #[must_use]
-    pub fn figures(&self) -> [(&'static str, f64); 5] {
-        [
-            ("scheduler.call_us", self.call / 1e3),
-            ("scheduler.yield_us", self.yields / 1e3),
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let yields = self.yields.map(|ns| ("scheduler.yield_us", ns / 1e3));
+        let others = [
             ("scheduler.wake_call_us", self.wake_call / 1e3),
             ("scheduler.wake_us", self.wake / 1e3),
             ("scheduler.wake_spread", self.wake_spread.clamp(1.0, 100.0)),
-        ]
+        ];
+        let call = [("scheduler.call_us", self.call / 1e3)];
+        call.into_iter().chain(yields).chain(others)
     }
 
     /// Returns the table of a machine file. What cannot be measured so has the format's
@@ -61,7 +63,7 @@ impl Scheduling {
             };
             format!("{key} = {{ value = {value:.2}, source = \"measured: {calls}\" }}\n")
         });
-        format!("\n[scheduler]\n{}", lines.concat())
+        format!("\n[scheduler]\n{}", lines.collect::<String>())
     }
 }
 
@@ -85,7 +87,7 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
             topology::pin_to(a);
             let never = AtomicU32::new(1);
             let calls = in_a_row(|| NativePlatform::wait(&never, 0));
-            let yields = in_a_row(NativePlatform::yield_cpu);
+            let yields = kept_cpu(NativePlatform::yield_cpu);
             let mut wakes = Vec::new();
             let mut before = 0;
             for round in 0..ROUNDS {
@@ -114,7 +116,7 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     let quick = quantile(&mut wakes, 0.1)?;
     Some(Scheduling {
         call: quantile(&mut calls, 0.5)?,
-        yields: quantile(&mut yields, 0.5)?,
+        yields: quantile(&mut yields, 0.5),
         wake_call: quantile(&mut wake_calls, 0.5)?,
         wake: quantile(&mut wakes, 0.5)?,
         wake_spread: quantile(&mut wakes, 0.9)? / quick.max(1.0),
@@ -125,14 +127,33 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
 /// threads that hand a lock to and fro. The first after a sleep takes three times as long,
 /// because it finds nothing in the caches.
 fn in_a_row(call: impl Fn()) -> Vec<f64> {
-    let row = |_| {
-        let start = clock::now();
-        for _ in 0..ROW {
-            call();
-        }
-        (clock::now() - start) as f64 / f64::from(ROW)
+    (0..ROUNDS / ROW).map(|_| row(&call)).collect()
+}
+
+/// Returns the same of those rows in which the thread kept its CPU: one that yields to another
+/// program gets it back a slice later.
+fn kept_cpu(call: impl Fn()) -> Vec<f64> {
+    let kept = |_| {
+        let before = switches();
+        let took = row(&call);
+        (switches() == before).then_some(took)
     };
-    (0..ROUNDS / ROW).map(row).collect()
+    (0..ROUNDS / ROW).filter_map(kept).collect()
+}
+
+/// Returns what a call takes, ns, as the mean of a row.
+fn row(call: &impl Fn()) -> f64 {
+    let start = clock::now();
+    for _ in 0..ROW {
+        call();
+    }
+    (clock::now() - start) as f64 / f64::from(ROW)
+}
+
+/// Returns how often this thread has lost its CPU; `None` where the system does not say it.
+fn switches() -> Option<i64> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+    Some(usage.voluntary_context_switches() + usage.involuntary_context_switches())
 }
 
 /// Returns for how long the sleeper sleeps in a round, ns: each length as often, in
@@ -155,7 +176,7 @@ mod tests {
     fn the_table_is_one_of_a_machine_file() {
         let found = Scheduling {
             call: 200.0,
-            yields: 360.0,
+            yields: Some(360.0),
             wake_call: 7100.0,
             wake: 6600.0,
             wake_spread: 2.5,
@@ -169,6 +190,21 @@ mod tests {
              wake_us = { value = 6.60, source = \"measured: futex calls\" }\n\
              wake_spread = { value = 2.50, source = \"measured: futex calls\" }\n"
         );
+    }
+
+    /// Beside a program that takes each CPU that is yielded, every row loses its own.
+    #[test]
+    fn a_yield_that_was_not_measured_is_no_figure() {
+        let found = Scheduling {
+            call: 200.0,
+            yields: None,
+            wake_call: 7100.0,
+            wake: 6600.0,
+            wake_spread: 2.5,
+        };
+        assert!(!found.table().contains("yield_us"));
+        let all = kept_cpu(|| std::thread::sleep(std::time::Duration::from_micros(1)));
+        assert!(all.is_empty(), "{all:?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod common;
 mod described;
 mod parking_lot;
 mod pthread_adaptive;
+mod spin_wait;
 mod word_lock;
 
 use crate::platform::Sim;

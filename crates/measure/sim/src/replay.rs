@@ -10,7 +10,7 @@ use crate::error::{SimError, refused, unknown_lock};
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
-use crate::libraries::{self, Pthread, PthreadRwlock};
+use crate::libraries::{self, Bucket, Pthread, PthreadRwlock};
 use crate::machine::{FigureKey, Machine};
 use crate::metrics::outcome;
 use crate::outcome::Latency;
@@ -278,7 +278,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
-        true => sleepers::lines::<Sim>(),
+        true => sleepers::lines::<Sim, Bucket>(),
         false => 0,
     };
     let lines = of_locks
@@ -401,7 +401,7 @@ fn play_in(
         .collect();
     if kinds.iter().any(|kind| kind.parks()) {
         // The last, so that all else lies where it does for other locks.
-        sleepers::place::<Sim>(engine);
+        sleepers::place::<Sim, Bucket>(engine);
     }
     let mut coroutines = Coroutines::default();
     for (cpu, player) in players.iter().enumerate() {

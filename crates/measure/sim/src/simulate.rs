@@ -10,7 +10,7 @@ use crate::event::MAX_TARGET;
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
-use crate::libraries;
+use crate::libraries::{self, Bucket};
 use crate::machine::{FigureKey, MAX_CORES};
 use crate::metrics::leaves;
 use crate::metrics::{jain, outcome};
@@ -164,7 +164,7 @@ impl Run<'_> {
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
         let sleepers = match kind.parks() {
-            true => sleepers::lines::<Sim>(),
+            true => sleepers::lines::<Sim, Bucket>(),
             false => 0,
         };
         let barriers = match is_round {
@@ -332,7 +332,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
     let round = is_round.then(|| Round::new(&engine.memory.arena, scenario.threads));
     if kind.parks() {
         // The last, so that all else lies where it does for other locks.
-        sleepers::place::<Sim>(engine);
+        sleepers::place::<Sim, Bucket>(engine);
     }
     let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {

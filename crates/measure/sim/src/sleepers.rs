@@ -6,8 +6,6 @@
 
 use crate::arena::Arena;
 use crate::engine::{Engine, engine};
-use crate::libraries::Bucket;
-use crate::platform::Sim;
 use locklab_locks::platform::Platform;
 use locklab_locks::{Sleepers, place_of};
 
@@ -15,25 +13,25 @@ use locklab_locks::{Sleepers, place_of};
 /// for each, and then the next power of two.
 const PLACES: usize = 128;
 
-/// Both tables.
+/// Both tables: that of the catalogue's locks, and one whose entries its user knows.
 #[repr(C)]
-struct Tables<P: Platform> {
+struct Tables<P: Platform, B> {
     sleepers: [Sleepers<P>; PLACES],
-    buckets: [Bucket; PLACES],
+    buckets: [B; PLACES],
 }
 
 /// Returns the number of lines of the tables.
-pub(crate) fn lines<P: Platform>() -> usize {
-    Arena::lines_for::<Tables<P>>()
+pub(crate) fn lines<P: Platform, B>() -> usize {
+    Arena::lines_for::<Tables<P, B>>()
 }
 
 /// Places an engine's tables in its arena.
-pub(crate) fn place<P: Platform>(engine: &Engine) {
-    let tables: Tables<P> = Tables {
+pub(crate) fn place<P: Platform, B: Default>(engine: &Engine) {
+    let tables: Tables<P, B> = Tables {
         sleepers: std::array::from_fn(|_| Sleepers::default()),
-        buckets: std::array::from_fn(|_| Bucket::default()),
+        buckets: std::array::from_fn(|_| B::default()),
     };
-    let tables: *const Tables<P> = engine.memory.arena.place("queues of sleepers", tables);
+    let tables: *const Tables<P, B> = engine.memory.arena.place("queues of sleepers", tables);
     engine.sleepers.set(tables.cast());
 }
 
@@ -47,19 +45,21 @@ fn entry(engine: &Engine, address: usize) -> usize {
 /// simulator's, or one whose words are those in a transparent wrapper.
 pub(crate) fn of<P: Platform>(address: usize) -> Option<&'static Sleepers<P>> {
     let engine = engine();
-    let tables = engine.sleepers.get().cast::<Tables<P>>();
+    // It is the first of both.
+    let table = engine.sleepers.get().cast::<[Sleepers<P>; PLACES]>();
     // SAFETY: null, or placed in the engine's arena as so many words, and used only by coroutines, which do not outlive it.
-    unsafe { tables.as_ref() }.map(|tables| &tables.sleepers[entry(engine, address)])
+    unsafe { table.as_ref() }.map(|table| &table[entry(engine, address)])
 }
 
-/// Returns the bucket of an address.
+/// Returns the bucket of an address; the types are those with which the tables were placed, or
+/// words in a wrapper that lie where those do.
 ///
 /// # Panics
 /// If there is no table: a lock that sleeps has one.
-pub(crate) fn bucket_of(address: usize) -> &'static Bucket {
+pub(crate) fn bucket_of<P: Platform, B: 'static>(address: usize) -> &'static B {
     let engine = engine();
-    let tables = engine.sleepers.get().cast::<Tables<Sim>>();
-    // SAFETY: as above; words in a wrapper lie where those of the simulator do.
+    let tables = engine.sleepers.get().cast::<Tables<P, B>>();
+    // SAFETY: as above.
     let tables = unsafe { tables.as_ref() }.expect("a lock that sleeps has the table");
     &tables.buckets[entry(engine, address)]
 }

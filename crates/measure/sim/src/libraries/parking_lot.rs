@@ -1,10 +1,9 @@
 //! The mutex of the crate parking_lot.
 
 use super::common::SLEEPS;
+use super::spin_wait::{ROUNDS, spin_round};
 use super::word_lock::WordLock;
-use crate::engine::engine;
 use crate::platform::{Sim, Word};
-use crate::scheduler::yield_to_others;
 use crate::sleepers::bucket_of;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Fairness, Info, RawLock};
@@ -14,22 +13,9 @@ const HELD: u8 = 1;
 /// A waiter sleeps in the queue.
 const PARKED: u8 = 2;
 
-/// Rounds of a waiter's spin in which it pauses, each twice as long as the one before.
-const PAUSES: u32 = 3;
-/// All rounds of a waiter's spin; in the last ones it gives its CPU to others.
-pub(super) const ROUNDS: u32 = 10;
-
 /// The longest time from one handoff that is fair to the next, in nanoseconds; it is
 /// drawn evenly, so about half of this on average.
 const FAIR_NS: usize = 1_000_000;
-
-/// Waits for one round of a spin.
-pub(super) fn spin_round(round: u32) {
-    match round <= PAUSES {
-        true => Sim::relax_for(1 << round),
-        false => yield_to_others(engine()),
-    }
-}
 
 /// One byte, held or not, with a bit that says whether waiters sleep. A waiter spins ten
 /// rounds while nobody sleeps, then joins the queue of its address and sleeps. A release
@@ -66,8 +52,9 @@ impl Default for Bucket {
     }
 }
 
-/// A thread in a queue, on its stack: there it lies in the thread's own memory.
-#[repr(C)]
+/// A thread in a queue, on its stack: there it lies in the thread's own memory. It has a line of
+/// its own, so that no build has another layout.
+#[repr(C, align(64))]
 struct Sleeper {
     next: Word<*mut Self>,
     /// The lock that it sleeps for.
@@ -210,7 +197,7 @@ impl ParkingLot {
     /// Sleeps if that is still right; returns whether it was given the lock.
     fn park(&self) -> bool {
         let sleeper = Sleeper::new(self.key());
-        let sleeps = bucket_of(self.key()).with(|bucket| {
+        let sleeps = bucket_of::<Sim, Bucket>(self.key()).with(|bucket| {
             let sleeps = self.0.load(Ordering::Relaxed) == HELD | PARKED;
             if sleeps {
                 bucket.push(&sleeper);
@@ -229,7 +216,7 @@ impl ParkingLot {
 
     #[cold]
     fn release(&self) {
-        let woken = bucket_of(self.key()).with(|bucket| {
+        let woken = bucket_of::<Sim, Bucket>(self.key()).with(|bucket| {
             let Some((sleeper, more)) = bucket.pop(self.key()) else {
                 // Pairs with `take`.
                 self.0.store(0, Ordering::Release);

@@ -2,7 +2,7 @@
 //!
 //! It must never know what it protects.
 
-use super::parking_lot::{ROUNDS, spin_round};
+use super::spin_wait::{ROUNDS, spin_round};
 use crate::platform::{Sim, Word};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use std::ptr;
@@ -24,9 +24,10 @@ const BITS: usize = HELD | CHANGED;
 #[repr(transparent)]
 pub(super) struct WordLock(Word<usize>);
 
-/// A thread that sleeps.
+/// A thread that sleeps, on its stack; on a line of its own, so that no build has another
+/// layout.
 #[derive(Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Waiter {
     /// Who came before it.
     next: Word<*mut Self>,
