@@ -39,7 +39,6 @@ pub struct Scheduling {
 
 impl Scheduling {
     /// Returns the figures of a machine file, in their units.
-    #[must_use]
     pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let yields = self.yields.map(|ns| ("scheduler.yield_us", ns / 1e3));
         let others = [
