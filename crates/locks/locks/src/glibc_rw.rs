@@ -97,8 +97,8 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
         let mut was = self.readers.load(Ordering::Relaxed);
         loop {
             let new = to(was);
-            // H3: pairs with itself and with H4 to H7. It acquires for who is told of the
-            // phase that it may begin.
+            // H3: pairs with itself and with H4 to H7. It acquires because a thread may begin
+            // the phase as soon as it learns of it.
             let changed =
                 self.readers
                     .compare_exchange(was, new, Ordering::AcqRel, Ordering::Relaxed);

@@ -4,13 +4,11 @@
 //! How near the simulated rate comes is measured on an idle machine (`drawn_programs` of
 //! `validation`), and never here.
 
-use locklab_advise::{Asked, Candidate};
-use locklab_preload_run::{Recording, Symbols};
-use serde_json::Value;
+mod common;
+
+use locklab_preload_run::Recording;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Compiles the program; `None`, after saying so, without a compiler.
 fn program(folder: &Path) -> Option<PathBuf> {
@@ -26,27 +24,6 @@ fn program(folder: &Path) -> Option<PathBuf> {
     };
     assert!(status.success(), "the program compiles");
     Some(program)
-}
-
-fn answer(file: &Path) -> Value {
-    let asked = Asked {
-        file,
-        other: None,
-        on: Vec::new(),
-        here: None,
-        threads: Vec::new(),
-        locks: vec![Candidate::named("futex-adaptive").unwrap()],
-        replay: false,
-        draws: 2,
-        seed: 1,
-        workers: 2,
-    };
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let answer = asked
-        .read()
-        .and_then(|asking| asking.answer(&mut Symbols::default(), &interrupt, |_, _| {}))
-        .unwrap();
-    Value::Object(answer.document.data)
 }
 
 #[test]
@@ -74,7 +51,7 @@ fn drawn_programs_are_simulated_and_never_deadlock() {
         };
         let (status, _) = recording.ready().unwrap().run(true).unwrap();
         assert_eq!(status, 0, "seed {seed}");
-        let answer = answer(&file);
+        let answer = common::answer(&file, None);
         let Some(gate) = answer.get("gate") else {
             continue;
         };

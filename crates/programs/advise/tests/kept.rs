@@ -1,14 +1,12 @@
 //! Parts of recordings of real programs (`results/recordings`): under its own lock each is
 //! simulated at about its recorded rate, on the machine that was fitted when it was recorded.
 
+mod common;
+
 use flate2::read::GzDecoder;
-use locklab_advise::{Asked, Candidate};
-use locklab_preload_run::Symbols;
 use locklab_sim::Machine;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Returns the simulated rate of a program by its recorded one.
 fn ratio(name: &str) -> f64 {
@@ -21,24 +19,9 @@ fn ratio(name: &str) -> f64 {
     let file = folder.path().join("part.trace");
     let mut packed = GzDecoder::new(File::open(of("trace.gz")).unwrap());
     std::io::copy(&mut packed, &mut File::create(&file).unwrap()).unwrap();
-    let asked = Asked {
-        file: &file,
-        other: None,
-        on: Vec::new(),
-        here: Some(Machine::named(of("toml").to_str().unwrap()).unwrap()),
-        threads: Vec::new(),
-        locks: vec![Candidate::named("futex-adaptive").unwrap()],
-        replay: false,
-        draws: 2,
-        seed: 1,
-        workers: 2,
-    };
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let asking = asked.read().unwrap();
-    let answer = asking.answer(&mut Symbols::default(), &interrupt, |_, _| {});
-    answer.unwrap().document.data["gate"]["ratio"]
-        .as_f64()
-        .unwrap()
+    let here = Machine::named(of("toml").to_str().unwrap()).unwrap();
+    let answer = common::answer(&file, Some(here));
+    answer["gate"]["ratio"].as_f64().unwrap()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! [--shared] [--locklab FILE] [PROGRAM...]` prints the table of results/programs.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
-//! machine file that was fitted here at first, and `locklab rank --trace` predict the ratio of each
+//! machine file that was fitted here at first, predicts the ratio of each
 //! lock's rate to that, and `locklab compare` measures it. A program whose locks are not
 //! glibc's is recorded by the kernel's events; it is measured with half the threads, with twice
 //! the work in a section, and with both, which waits less for the same work. Then three
@@ -14,8 +14,7 @@
 //!
 //! The recording of each row is kept beside FILE, with the machine file that was fitted
 //! then. With `--again` the rows that are there are simulated once more from these, by a
-//! later version, and replayed where the CPUs are as far apart as they were; nothing is
-//! recorded or measured, and what was stays in the row.
+//! later version; nothing is recorded or measured, and what was stays in the row.
 //!
 //! A host moves the CPUs of a virtual machine nearer to each other and apart, and
 //! then what is recorded does not hold a minute later. So a row is of one place: what
@@ -31,8 +30,8 @@
 //! arrival stops whenever the next in its queue has lost its CPU.
 //!
 //! With `--shared` each part is done once, whatever other programs do meanwhile, on a machine
-//! that is never idle: what they had is in the row. Nothing is replayed then, nor is a machine
-//! file fitted, because both would be of a busy machine.
+//! that is never idle: what they had is in the row. No machine file is fitted
+//! then, because it would be of a busy machine.
 //!
 //! It needs gcc, go, javac, libsqlite3-dev, python3 with venv, and the packages rocksdb-tools,
 //! memcached, libmemcached-tools, stress-ng, mariadb-server, sysbench, nodejs, redis, pigz,
@@ -201,7 +200,6 @@ impl Truth {
             "lock": lock,
             "measured": measured,
             "simulated": predicted["simulated"][lock],
-            "replayed": predicted["replayed"][lock],
         });
         for (key, value) in [("locks", of_lock), ("spans", span.json())] {
             if let Some(all) = row[key].as_array_mut() {

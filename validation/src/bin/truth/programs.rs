@@ -65,14 +65,6 @@ impl Program {
             Change::Itself(_) => &[],
         }
     }
-
-    /// The lock of the catalogue that is glibc's.
-    pub(crate) fn today(&self) -> &'static str {
-        match self.name {
-            "readers" => "pthread-rwlock",
-            _ => "pthread",
-        }
-    }
 }
 
 /// The rate as the programs here print it.
