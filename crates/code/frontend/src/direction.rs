@@ -58,6 +58,8 @@ pub(crate) struct Path {
     beyond: [u64; TABLES],
     shifts: [u32; TABLES],
     masks: [u64; TABLES],
+    /// The path of each length as its hash needs it.
+    mixed: [u64; TABLES],
     by: Hash,
 }
 
@@ -74,6 +76,7 @@ impl Path {
                 longer @ 65.. => (1 << (longer - 64)) - 1,
                 _ => 0,
             }),
+            mixed: [0; TABLES],
             by,
         }
     }
@@ -87,14 +90,15 @@ impl Path {
             let register = self.registers[index];
             self.beyond[index] = self.beyond[index] << 1 | register >> 63;
             self.registers[index] = register << self.shifts[index] ^ footprint;
+            let beyond = (self.beyond[index] & self.masks[index]).rotate_left(27);
+            self.mixed[index] = self.registers[index] ^ beyond;
         }
     }
 
     /// Returns a hash of the path of the length with this number, and of `address`.
     #[inline(always)]
     pub(crate) fn hash(&self, index: usize, address: u64) -> u64 {
-        let beyond = (self.beyond[index] & self.masks[index]).rotate_left(27);
-        let hash = (self.registers[index] ^ beyond ^ address << 17).wrapping_mul(self.by.odd);
+        let hash = (self.mixed[index] ^ address << 17).wrapping_mul(self.by.odd);
         hash ^ hash >> 32
     }
 }
@@ -103,9 +107,42 @@ impl Path {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     tag: u16,
-    /// Taken when 0 or more; from -4 to 3.
-    counter: i8,
-    useful: u8,
+    /// Its counter, taken when 4 or more, from 0 to 7, and how useful it is, from 0 to 3, times
+    /// 8. In one number, so that one look into a table says what becomes of both.
+    state: u8,
+}
+
+/// An entry that has just been given to a branch, by which way it went.
+const NEW: [u8; 2] = [3, 4];
+
+/// What becomes of an entry's state, by the state times 4, and 2 if the branch was taken, and 1
+/// if the base predictor says taken.
+static NEXT: [u8; 128] = next_states();
+
+const fn next_states() -> [u8; 128] {
+    let mut next = [0; 128];
+    let mut index = 0;
+    while index < next.len() {
+        let (counter, mut useful) = ((index >> 2) % 8, (index >> 5) as u8);
+        let (taken, by_base) = (index & 2 != 0, index & 1 != 0);
+        let predicted = counter >= 4;
+        // It is useful where the simpler table would have been wrong.
+        if predicted != by_base {
+            useful = match predicted == taken {
+                true if useful < 3 => useful + 1,
+                false if useful > 0 => useful - 1,
+                _ => useful,
+            };
+        }
+        let counter = match taken {
+            true if counter < 7 => counter + 1,
+            false if counter > 0 => counter - 1,
+            _ => counter,
+        };
+        next[index] = useful << 3 | counter as u8;
+        index += 1;
+    }
+    next
 }
 
 /// Holds the tables of the predictor.
@@ -113,33 +150,34 @@ struct Entry {
 pub(crate) struct Direction {
     /// Taken when 2 or more; from 0 to 3.
     base: Vec<u8>,
-    /// All tables, one after the other.
-    tagged: Vec<Entry>,
-    /// Entries of each table, less one; and how many tables there are.
-    mask: usize,
+    /// All tables, place by place. A table that is not there is never matched: no tag is 0.
+    tagged: Vec<[Entry; TABLES]>,
+    /// How many tables there are.
     tables: usize,
     /// Counts allocations, to age what is useful.
     allocations: u32,
     hash: Hash,
 }
 
-/// Describes where a branch is in the tagged tables.
-struct Places([(usize, u16); TABLES]);
-
 impl Direction {
     /// Makes tables of `base` counters, and of `tagged` entries for each of `tables` path
     /// lengths. Sizes are rounded up to powers of two.
     pub(crate) fn new(base: usize, tagged: usize, tables: usize, hash: Hash) -> Self {
-        let tagged = tagged.max(1).next_power_of_two();
         Direction {
             base: vec![1; base.max(1).next_power_of_two()],
-            // A table that is not there is never matched: no tag is 0.
-            tagged: vec![Entry::default(); tagged * TABLES],
-            mask: tagged - 1,
+            tagged: vec![[Entry::default(); TABLES]; tagged.max(1).next_power_of_two()],
             tables: tables.min(TABLES),
             allocations: 0,
             hash,
         }
+    }
+
+    /// Returns where a branch is in the table with this number, and its tag there.
+    #[inline(always)]
+    fn place(&self, index: usize, address: u64, path: &Path) -> (usize, u16) {
+        let hash = path.hash(index, address);
+        let place = hash as usize & (self.tagged.len() - 1);
+        (place, (hash >> 40) as u16 | 1)
     }
 
     /// Predicts the branch at `address` and learns how it went; returns whether it was right.
@@ -147,42 +185,31 @@ impl Direction {
     /// Few branches are in it, because the CPU that runs this cannot predict them: they depend
     /// on a program that is itself hard to predict.
     pub(crate) fn branch(&mut self, address: u64, path: &Path, taken: bool) -> bool {
-        let mut places = Places([(0, 0); TABLES]);
+        let mut places = [0_u32; TABLES];
         let mut matches = 0_u32;
-        for index in 0..TABLES {
-            let hash = path.hash(index, address);
-            let place = (hash as usize & self.mask) + index * (self.mask + 1);
-            let tag = (hash >> 40) as u16 | 1;
-            places.0[index] = (place, tag);
-            matches |= u32::from(self.tagged[place].tag == tag) << index;
+        for (index, place) in places.iter_mut().enumerate() {
+            let (at, tag) = self.place(index, address, path);
+            *place = at as u32;
+            matches |= u32::from(self.tagged[at][index].tag == tag) << index;
         }
         let base = (address ^ address >> self.hash.fold) as usize & (self.base.len() - 1);
-        let by_base = self.base[base] >= 2;
+        let counter = self.base[base];
+        let by_base = counter >= 2;
         if matches == 0 {
-            let counter = self.base[base];
             let up = (counter + 1).min(3);
             self.base[base] = if taken { up } else { counter.saturating_sub(1) };
             if by_base != taken {
-                self.allocate(0, &places, taken);
+                self.allocate(0, address, path, taken);
             }
             return by_base == taken;
         }
-        let provider = matches.ilog2() as usize;
-        let entry = &mut self.tagged[places.0[provider].0];
-        let predicted = entry.counter >= 0;
-        // It is useful where the simpler table would have been wrong.
-        let more = (entry.useful + 1).min(3);
-        let less = entry.useful.saturating_sub(1);
-        let judged = if predicted == taken { more } else { less };
-        entry.useful = if predicted != by_base {
-            judged
-        } else {
-            entry.useful
-        };
-        let step = 2 * i8::from(taken) - 1;
-        entry.counter = (entry.counter + step).clamp(-4, 3);
+        let provider = matches.ilog2() as usize % TABLES;
+        let state = &mut self.tagged[places[provider] as usize][provider].state;
+        let predicted = *state & 4 != 0;
+        let index = *state << 2 | u8::from(taken) << 1 | u8::from(by_base);
+        *state = NEXT[usize::from(index & 127)];
         if predicted != taken {
-            self.allocate(provider + 1, &places, taken);
+            self.allocate(provider + 1, address, path, taken);
         }
         predicted == taken
     }
@@ -195,25 +222,29 @@ impl Direction {
 
     /// Gives the branch an entry with a longer path.
     #[cold]
-    fn allocate(&mut self, from: usize, places: &Places, taken: bool) {
-        let longer = || places.0.iter().take(self.tables).skip(from);
-        match longer().find(|(place, _)| self.tagged[*place].useful == 0) {
-            Some(&(place, tag)) => {
-                self.tagged[place] = Entry {
-                    tag,
-                    counter: if taken { 0 } else { -1 },
-                    useful: 0,
-                };
+    fn allocate(&mut self, from: usize, address: u64, path: &Path, taken: bool) {
+        let longer = from..self.tables;
+        let free = longer.clone().find_map(|index| {
+            let (place, tag) = self.place(index, address, path);
+            (self.tagged[place][index].state < 8).then_some((place, index, tag))
+        });
+        match free {
+            Some((place, index, tag)) => {
+                let state = NEW[usize::from(taken)];
+                self.tagged[place][index] = Entry { tag, state };
             }
             None => {
-                for &(place, _) in longer() {
-                    self.tagged[place].useful -= 1;
+                for index in longer {
+                    let (place, _) = self.place(index, address, path);
+                    self.tagged[place][index].state -= 8;
                 }
             }
         }
         self.allocations += 1;
         if self.allocations.is_multiple_of(1 << 18) {
-            self.tagged.iter_mut().for_each(|entry| entry.useful /= 2);
+            for entry in self.tagged.iter_mut().flatten() {
+                entry.state = entry.state & 7 | entry.state >> 4 << 3;
+            }
         }
     }
 }

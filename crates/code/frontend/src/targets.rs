@@ -3,7 +3,7 @@
 
 use crate::direction::Path;
 use crate::processor::Processor;
-use crate::sets::Sets;
+use crate::sets::{Sets, Used};
 
 /// Says where the branch target buffer has a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,10 @@ struct OnPath {
 pub(crate) struct Targets {
     first: Sets,
     second: Sets,
+    /// When each branch was used last, by its number.
+    used: Vec<Used>,
+    /// Says when both levels were emptied last.
+    since: u64,
     on_path: Vec<OnPath>,
     returns: Vec<u64>,
     /// Says where the next return address goes.
@@ -52,8 +56,10 @@ impl Targets {
     pub(crate) fn new(processor: &Processor) -> Self {
         let size = |figure: &crate::processor::Figure| figure.value as usize;
         Targets {
-            first: Sets::new(size(&processor.btb1_entries), size(&processor.btb1_ways)),
-            second: Sets::new(size(&processor.btb2_entries), size(&processor.btb2_ways)),
+            first: Sets::new(0, size(&processor.btb1_entries), size(&processor.btb1_ways)),
+            second: Sets::new(1, size(&processor.btb2_entries), size(&processor.btb2_ways)),
+            used: Vec::new(),
+            since: 0,
             on_path: vec![
                 OnPath::default();
                 size(&processor.indirect_entries).max(1).next_power_of_two()
@@ -69,10 +75,28 @@ impl Targets {
     /// Looks up a taken branch, and enters it.
     #[inline(always)]
     pub(crate) fn find(&mut self, branch: u32, address: u64, now: u64) -> Found {
+        match self.used.get_mut(branch as usize) {
+            Some(used) if used.iter().all(|&used| used > self.since) => {
+                *used = [now; 2];
+                Found::First
+            }
+            _ => self.enter(branch, address, now),
+        }
+    }
+
+    /// Looks up a taken branch that one level does not have.
+    #[inline(never)]
+    fn enter(&mut self, branch: u32, address: u64, now: u64) -> Found {
+        let index = branch as usize;
+        if index >= self.used.len() {
+            let length = (index + 1).next_multiple_of(1 << 14);
+            self.used.resize(length, Used::default());
+        }
         // Neighbours lie in different sets.
         let hash = (address >> 1 ^ address >> 4 ^ address >> 10 ^ address >> 16) as u32;
-        let first = self.first.touch(branch, hash, now);
-        let second = self.second.touch(branch, hash, now);
+        let times = (now, self.since);
+        let first = self.first.touch(branch, hash, times, &mut self.used);
+        let second = self.second.touch(branch, hash, times, &mut self.used);
         match (first, second) {
             (true, _) => Found::First,
             (false, true) => Found::Second,
@@ -135,8 +159,7 @@ impl Targets {
     pub(crate) fn flush(&mut self, direct: bool, now: u64) {
         self.flushes += 1;
         if direct {
-            self.first.clear(now);
-            self.second.clear(now);
+            self.since = now;
         }
     }
 }
