@@ -38,6 +38,7 @@ fn events(processor: &Processor) -> Vec<u64> {
                 12 => Kind::Call,
                 13 => Kind::Return,
                 14 => Kind::IndirectJump,
+                _ if number % 101 == 0 => Kind::Barrier,
                 _ => Kind::None,
             };
             let lines = sites.code().blocks(start, 4 * length, length as u16);
@@ -72,13 +73,31 @@ fn events(processor: &Processor) -> Vec<u64> {
 
 #[test]
 fn a_drawn_program_has_the_counts_that_it_had() {
-    let had: [(&str, &[u64]); 3] = [
-        ("skylake-sp", &[]),
-        ("zen-3", &[]),
-        ("zen-5", &[]),
+    let had = [
+        (
+            "skylake-sp",
+            vec![
+                375406, 15150, 4858, 4708, 1292, 2154924, 122940, 159585, 1164, 3751, 16025, 24144,
+                684, 0, 62525, 4675, 359, 0, 0, 24234,
+            ],
+        ),
+        (
+            "zen-3",
+            vec![
+                375406, 15171, 4837, 4710, 1290, 681781, 61265, 4200, 1138, 3751, 16025, 24828, 0,
+                0, 62431, 4675, 359, 0, 0, 24234,
+            ],
+        ),
+        (
+            "zen-5",
+            vec![
+                375406, 15171, 4837, 4710, 1290, 186712, 19971, 0, 1138, 3751, 16025, 24828, 0, 0,
+                62431, 4675, 359, 0, 0, 24234,
+            ],
+        ),
     ];
-    for (name, had) in had {
-        let now = events(&Processor::named(name).unwrap());
-        assert_eq!(now, had, "{name}");
-    }
+    let now = had
+        .each_ref()
+        .map(|(name, _)| (*name, events(&Processor::named(name).unwrap())));
+    assert_eq!(now, had);
 }
