@@ -80,6 +80,52 @@ static void calls(long size)
     ret();
 }
 
+/* Independent instructions of four bytes. */
+static void independent(long size)
+{
+    for (long n = 0; n < size; n++)
+        put("\x0f\x1f\x40\x00", 4);
+}
+
+/* 64 calls of functions with SIZE independent instructions: how much of a bubble is hidden by
+ * what is before it. Unit: a call with its return. */
+static void padded(long size)
+{
+    unsigned char *function = code + 4096;
+    for (long n = 0; n < 64; n++)
+        call(function + n * ((4 * size + 32) / 32 * 32));
+    ret();
+    for (long n = 0; n < 64; n++) {
+        at = function + n * ((4 * size + 32) / 32 * 32);
+        independent(size);
+        ret();
+    }
+}
+
+/* 16 jumps, then SIZE independent instructions, 16 times. Unit: such a burst. */
+static void bursts(long size)
+{
+    for (long n = 0; n < 16; n++) {
+        jumps(16);
+        at--; /* without its return */
+        independent(size);
+    }
+    ret();
+}
+
+/* Two reads of the counter with SIZE jumps between. Unit: the difference of the two. */
+static void reads(long size)
+{
+    put("\x0f\x31\x49\x89\xc0", 5);
+    jumps(size);
+    at--;
+    put("\x0f\x31\x4c\x29\xc0\xc3", 6);
+}
+
+static uint64_t between;
+
+static void run_reads(void) { between += (uint32_t)((uint64_t(*)(void))code)(); }
+
 /* SIZE functions, one in each line, and jumps to them in turn in an order that is
  * drawn: the lines of cold code. Unit: a function. */
 static void scattered(long size)
@@ -155,7 +201,9 @@ int main(int count, char **arguments)
     } cases[] = {
         {"clock", clock_code, 0, 1},     {"jumps", jumps, 0, 1},
         {"straight", straight, 0, 16},   {"calls", calls, 0, 1},
-        {"scattered", scattered, 0, 1},  {"indirect", indirect, run_indirect, 0},
+        {"padded", padded, 0, -64},      {"bursts", bursts, 0, -16},
+        {"reads", reads, run_reads, -1}, {"scattered", scattered, 0, 1},
+        {"indirect", indirect, run_indirect, 0},
         {"conditional", conditional, run_conditional, 0},
     };
     long size = count == 4 ? atol(arguments[2]) : 0;
@@ -171,16 +219,21 @@ int main(int count, char **arguments)
             continue;
         cases[n].make(size);
         function *run = cases[n].run ? cases[n].run : (function *)code;
-        double units = cases[n].units ? (double)cases[n].units * size : CHOICES;
+        /* Units of each instruction of the case, or, if negative, of all of it. */
+        double units = cases[n].units < 0   ? -cases[n].units
+                       : cases[n].units > 0 ? (double)cases[n].units * size
+                                            : CHOICES;
         double best = 1e30;
         for (int warm = 0; warm < 3; warm++)
             run();
         BEGIN();
         for (int part = 0; part < PARTS; part++) {
+            between = 0;
             uint64_t begin = __rdtsc();
             for (long repeat = 0; repeat < repeats; repeat++)
                 run();
-            double ticks = (double)(__rdtsc() - begin) / repeats / units;
+            uint64_t passed = between ? between : __rdtsc() - begin;
+            double ticks = (double)passed / repeats / units;
             best = ticks < best ? ticks : best;
         }
         END();

@@ -13,7 +13,7 @@ use std::process::Command;
 use locklab_frontend::Processor;
 
 /// A case, its size, and how often it runs in each part when it is timed.
-const CASES: [(&str, u32, u32); 26] = [
+const CASES: [(&str, u32, u32); 33] = [
     ("jumps", 64, 1000),
     ("jumps", 1024, 60),
     ("jumps", 8192, 8),
@@ -29,6 +29,13 @@ const CASES: [(&str, u32, u32); 26] = [
     ("calls", 24, 400),
     ("calls", 64, 200),
     ("calls", 200, 100),
+    ("padded", 8, 300),
+    ("padded", 16, 300),
+    ("padded", 32, 300),
+    ("padded", 64, 300),
+    ("bursts", 16, 300),
+    ("bursts", 64, 300),
+    ("bursts", 256, 300),
     ("scattered", 64, 1000),
     ("scattered", 2048, 30),
     ("scattered", 8192, 8),
@@ -41,6 +48,9 @@ const CASES: [(&str, u32, u32); 26] = [
     ("conditional", 5, 1),
     ("conditional", 50, 1),
 ];
+
+/// Jumps between two reads of the time-stamp counter: what they cost beyond the reads.
+const BETWEEN: [u32; 9] = [0, 16, 32, 48, 64, 80, 96, 112, 128];
 
 /// Sets how often a case is timed; the fastest counts, for others were interrupted.
 const TIMED: usize = 5;
@@ -94,6 +104,11 @@ fn main() {
         within.0 += u32::from((0.5..=2.0).contains(&off));
     }
     println!("\n{} of {} within a factor of two", within.0, within.1);
+    println!("\ncycles from one read of the counter to the next, natively, by the jumps between");
+    for jumps in BETWEEN {
+        let measured = timed(&program, "reads", jumps, 2000) / cycle;
+        println!("reads       {jumps:>8}{measured:>11.2}");
+    }
 }
 
 /// Returns the processor of this name, or of this machine.
