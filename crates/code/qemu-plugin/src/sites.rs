@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
+use std::mem::MaybeUninit;
 use std::path::Path;
 
 use locklab_frontend::{Event, Exit, Instruction, Kind, Site, Sites, branch};
@@ -18,10 +19,16 @@ use crate::output;
 /// memory with blocks that are alike to the front end.
 type Key = u64;
 
+/// Places for blocks that are made at a time.
+const PLACES: usize = 4096;
+
 /// All blocks that were translated.
 pub(crate) struct Known {
     sites: Sites,
     blocks: HashMap<Key, &'static Site>,
+    /// Places for the next blocks, one after the other: loading a block is what a run waits for,
+    /// and blocks that are translated in turn are mostly executed in turn.
+    free: &'static mut [MaybeUninit<Site>],
     /// Says where each block begins, by its number, with its bytes, instructions, kind and
     /// target.
     described: Vec<Described>,
@@ -43,6 +50,7 @@ impl Known {
         Known {
             sites,
             blocks: HashMap::new(),
+            free: &mut [],
             described: Vec::new(),
             bytes: HashMap::new(),
             rewritten: 0,
@@ -103,9 +111,22 @@ impl Known {
             exit,
             branch: last.address,
         });
-        let site: &'static Site = Box::leak(Box::new(self.sites.site(instructions, blocks, exit)));
+        let site = self.sites.site(instructions, blocks, exit);
+        let site = self.keep(site);
         self.blocks.insert(key, site);
         site
+    }
+
+    /// Keeps a block for good.
+    fn keep(&mut self, site: Site) -> &'static Site {
+        if self.free.is_empty() {
+            self.free = Box::leak(Box::new_uninit_slice(PLACES));
+        }
+        let (place, rest) = std::mem::take(&mut self.free)
+            .split_first_mut()
+            .expect("there are places");
+        self.free = rest;
+        place.write(site)
     }
 
     /// Writes the blocks that lost something, as CSV in the order of their first translation.
