@@ -12,8 +12,8 @@ use crate::{
     McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
     MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
     QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
-    RwQueued, StdMutex, StdRw, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin,
-    VirtSpinBackoff, VirtSpinDelay, WtfLock,
+    RwQueued, Srw, StdMutex, StdRw, SwiftMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord,
+    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -276,6 +276,7 @@ catalogue! {
         ParkingLotRw[10] => [2],
         GlibcRw[false],
         GlibcRw[true],
+        Srw[1024] => [2],
     }
     sleeping_locks {
         Futex,
@@ -288,6 +289,7 @@ catalogue! {
         ParkingLotFair[10] => [2],
         WtfLock[40] => [1],
         GoMutex[4] => [2],
+        SwiftMutex[20] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

@@ -31,7 +31,7 @@
 //! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
-//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`], [`GlibcRw`] | those of libraries, each with its preference |
+//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`], [`GlibcRw`], [`Srw`] | those of libraries, each with its preference |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
@@ -163,8 +163,10 @@ mod rqspinlock;
 mod rw_per_cpu;
 mod rwlock;
 mod sleep_queue;
+mod srw;
 mod std_mutex;
 mod std_rw;
+mod swift_mutex;
 mod tas;
 mod ticket;
 mod ticket_prop;
@@ -232,8 +234,10 @@ pub use reciprocating::{Reciprocating, ReciprocatingElement};
 pub use rqspinlock::{AcquireError, RqSpinlock};
 pub use rw_per_cpu::RwPerCpu;
 pub use rwlock::RwQueued;
+pub use srw::Srw;
 pub use std_mutex::StdMutex;
 pub use std_rw::StdRw;
+pub use swift_mutex::SwiftMutex;
 pub use tas::{Byte, Tas, TasWord, Ttas, TtasWord, Width, Word};
 pub use ticket::Ticket;
 pub use ticket_prop::TicketProp;

@@ -82,7 +82,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     let mut all = promises(lock);
     let swaps_until_it_sleeps = matches!(
         name,
-        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "go-mutex" | "parkinglot-rw"
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "go-mutex" | "parkinglot-rw" | "srw"
     );
     if name == "mcs-k42" || swaps_until_it_sleeps {
         // Who comes swaps the tail for its own in a loop, which may lose every race, or
@@ -141,10 +141,12 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "parkinglot-fair",
         "wtf-lock",
         "go-mutex",
+        "swift-mutex",
         "std-rw",
         "parkinglot-rw",
         "glibc-rw",
         "glibc-rw-w",
+        "srw",
     ];
     if races.contains(&name) {
         all.push(loses_races(lock));
@@ -348,6 +350,15 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
                     readers_looked_before(lock),
                 ]);
             }
+            all
+        }
+        "srw" => {
+            let mut all = writer_tries(lock);
+            all.extend([
+                readers_try_behind(lock),
+                reader_asks(lock),
+                readers_at_the_limit(lock),
+            ]);
             all
         }
         "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock, 0)],
