@@ -26,6 +26,8 @@ const LENGTHS: u32 = 10;
 pub struct Scheduling {
     /// A wait that returns at once, because the word has changed.
     pub call: f64,
+    /// A call that finds nobody to wake.
+    pub wake_nobody: f64,
     /// A `sched_yield` while no other thread is ready; [`None`] where one always was.
     pub yields: Option<f64>,
     /// A call that wakes a thread on an idle CPU.
@@ -46,8 +48,11 @@ impl Scheduling {
             ("scheduler.wake_us", self.wake / 1e3),
             ("scheduler.wake_spread", self.wake_spread.clamp(1.0, 100.0)),
         ];
-        let call = [("scheduler.call_us", self.call / 1e3)];
-        call.into_iter().chain(yields).chain(others)
+        let calls = [
+            ("scheduler.call_us", self.call / 1e3),
+            ("scheduler.wake_nobody_us", self.wake_nobody / 1e3),
+        ];
+        calls.into_iter().chain(yields).chain(others)
     }
 
     /// Returns the table of a machine file. What cannot be measured so has the format's
@@ -71,7 +76,7 @@ impl Scheduling {
 pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     let (word, ran) = (AtomicU32::new(0), AtomicU64::new(0));
     let mut wakes = Vec::new();
-    let (mut calls, mut yields) = (Vec::new(), Vec::new());
+    let (mut calls, mut wakes_of_nobody, mut yields) = (Vec::new(), Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             topology::pin_to(b);
@@ -86,6 +91,7 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
             topology::pin_to(a);
             let never = AtomicU32::new(1);
             let calls = in_a_row(|| NativePlatform::wait(&never, 0));
+            let wakes_of_nobody = in_a_row(|| NativePlatform::wake(&never));
             let yields = kept_cpu(NativePlatform::yield_cpu);
             let mut wakes = Vec::new();
             let mut before = 0;
@@ -106,15 +112,16 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
                 before = now;
                 wakes.push((called.saturating_sub(start), now.saturating_sub(called)));
             }
-            (wakes, calls, yields)
+            (wakes, calls, wakes_of_nobody, yields)
         });
-        (wakes, calls, yields) = waker.join().unwrap_or_default();
+        (wakes, calls, wakes_of_nobody, yields) = waker.join().unwrap_or_default();
     });
     let mut wake_calls: Vec<f64> = wakes.iter().map(|(call, _)| *call as f64).collect();
     let mut wakes: Vec<f64> = wakes.iter().map(|(_, wake)| *wake as f64).collect();
     let quick = quantile(&mut wakes, 0.1)?;
     Some(Scheduling {
         call: quantile(&mut calls, 0.5)?,
+        wake_nobody: quantile(&mut wakes_of_nobody, 0.5)?,
         yields: quantile(&mut yields, 0.5),
         wake_call: quantile(&mut wake_calls, 0.5)?,
         wake: quantile(&mut wakes, 0.5)?,
@@ -175,6 +182,7 @@ mod tests {
     fn the_table_is_one_of_a_machine_file() {
         let found = Scheduling {
             call: 200.0,
+            wake_nobody: 150.0,
             yields: Some(360.0),
             wake_call: 7100.0,
             wake: 6600.0,
@@ -184,6 +192,7 @@ mod tests {
             found.table(),
             "\n[scheduler]\n\
              call_us = { value = 0.20, source = \"measured: futex calls\" }\n\
+             wake_nobody_us = { value = 0.15, source = \"measured: futex calls\" }\n\
              yield_us = { value = 0.36, source = \"measured: calls of sched_yield\" }\n\
              wake_call_us = { value = 7.10, source = \"measured: futex calls\" }\n\
              wake_us = { value = 6.60, source = \"measured: futex calls\" }\n\
@@ -196,6 +205,7 @@ mod tests {
     fn a_yield_that_was_not_measured_is_no_figure() {
         let found = Scheduling {
             call: 200.0,
+            wake_nobody: 150.0,
             yields: None,
             wake_call: 7100.0,
             wake: 6600.0,

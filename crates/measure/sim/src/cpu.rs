@@ -87,6 +87,9 @@ pub(crate) struct Cpu {
     pub(crate) on: Cell<bool>,
     /// Says whether it is to be descheduled as soon as possible.
     pub(crate) preempt: Cell<bool>,
+    /// Says whether it holds a lock of the system, so that it is descheduled only after that.
+    pub(crate) in_system: Cell<bool>,
+    pub(crate) preempt_after: Cell<bool>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
     /// Cycles that it has been halted.
@@ -132,6 +135,8 @@ impl Cpu {
             waker: Cell::new(usize::MAX),
             on: Cell::new(false),
             preempt: Cell::new(false),
+            in_system: Cell::new(false),
+            preempt_after: Cell::new(false),
             ready_since: Cell::new(0),
             stolen: Cell::new(0),
             halted: Cell::new(0),

@@ -71,6 +71,8 @@ pub(crate) struct Engine {
     pub(crate) lot: Cell<(*const (), *const ())>,
     /// The queues of threads that sleep by address, of `sleepers`' type.
     pub(crate) sleepers: Cell<*const ()>,
+    /// What the system keeps of those who wait for a word, of `futex_queue`'s type.
+    pub(crate) futexes: Cell<*const ()>,
     pub(crate) stopped: Cell<bool>,
     pub(crate) failure: RefCell<Option<SimError>>,
 }
@@ -137,6 +139,7 @@ impl Engine {
             visible: Cell::new((std::ptr::null(), 0)),
             lot: Cell::new((std::ptr::null(), std::ptr::null())),
             sleepers: Cell::new(std::ptr::null()),
+            futexes: Cell::new(std::ptr::null()),
             stopped: Cell::new(false),
             failure: RefCell::new(None),
         }
@@ -219,6 +222,15 @@ impl Engine {
         // SAFETY: set by the coroutine itself when it started; we run on its
         // stack, because only the running CPU's code calls this.
         unsafe { (*cpu.yielder.get()).suspend(()) };
+    }
+
+    /// Lets the running CPU, which holds no lock of the system any more, be descheduled again.
+    pub(crate) fn leave_system(&self) {
+        let cpu = self.current();
+        cpu.in_system.set(false);
+        if cpu.preempt_after.replace(false) {
+            cpu.preempt.set(true);
+        }
     }
 
     /// Marks a CPU as using, or not, the issue slots of its core.

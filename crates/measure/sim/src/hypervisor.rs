@@ -5,6 +5,7 @@
 //! them. They differ in what that costs, in who is next (a system has `run_queues`),
 //! and in that no thread leaves its CPU because it pauses.
 
+use crate::futex_queue::FutexQueue;
 use crate::machine::{BETWEEN_TENTHS, FigureKey, Machine};
 use crate::rng::Rng;
 use crate::run_queues::RunQueues;
@@ -94,8 +95,11 @@ pub(crate) struct Hypervisor {
     pub(crate) ple: u64,
     /// The time that a CPU must have waited before another yields to it.
     pub(crate) eligible: u64,
-    /// The time of a call that neither sleeps nor wakes.
-    call: u64,
+    /// The time of a call that waits for nothing, beside its accesses to the system's memory.
+    pub(crate) call: u64,
+    /// The time of a call that wakes nobody: it looks whether anybody sleeps, and takes no
+    /// lock of the system for that (`futex_hb_waiters_pending` in `kernel/futex/waitwake.c`).
+    pub(crate) wake_nobody: u64,
     /// The time of a call that gives the CPU to another, where there is no other.
     pub(crate) yields: u64,
     pub(crate) halt: u64,
@@ -133,6 +137,7 @@ impl Hypervisor {
             },
             eligible: us(FigureKey::VmPleWaitUs),
             call: 0,
+            wake_nobody: 0,
             yields: 0,
             halt: us(FigureKey::VmHaltUs),
             kick: us(FigureKey::VmKickUs),
@@ -153,6 +158,8 @@ impl Hypervisor {
         let small = (1024.0 / machine.get(FigureKey::CoreSmallSpeed)) as u64;
         let (latency, tick) = (us(FigureKey::SchedulerLatencyUs), time(TICK_US));
         let times = [slice, warm, small, latency, tick];
+        let [rmw, l1] =
+            [FigureKey::CoreRmwCycles, FigureKey::CoreL1Cycles].map(|key| machine.get(key) as u64);
         let queues = || RunQueues::new(threads, hardware, &Topology::new(machine), times);
         Self {
             fair: (threads > hardware.len()).then(queues),
@@ -160,12 +167,13 @@ impl Hypervisor {
             slice,
             switch: us(FigureKey::SchedulerSwitchUs),
             ple: 0,
-            call: us(FigureKey::SchedulerCallUs),
+            call: us(FigureKey::SchedulerCallUs).saturating_sub(FutexQueue::wait_alone(rmw, l1)),
+            wake_nobody: us(FigureKey::SchedulerWakeNobodyUs),
             yields: us(FigureKey::SchedulerYieldUs),
             halt: us(FigureKey::SchedulerSleepUs),
             kick: 0,
             woken: us(FigureKey::SchedulerWakeCallUs)
-                .saturating_sub(us(FigureKey::SchedulerCallUs)),
+                .saturating_sub(us(FigureKey::SchedulerWakeNobodyUs)),
             wake: us(FigureKey::SchedulerWakeUs),
             wake_spread: machine.get(FigureKey::SchedulerWakeSpread),
             wakes_the_idle: true,
@@ -177,13 +185,6 @@ impl Hypervisor {
     /// free: no thread then waits while a CPU has none.
     pub(crate) fn without_queues(self) -> Self {
         Self { fair: None, ..self }
-    }
-
-    /// Returns the time of a call before it looks at the word or at who sleeps, and after:
-    /// half of it each, because its entry and its exit take about as long.
-    pub(crate) fn around_look(&self) -> (u64, u64) {
-        let before = self.call / 2;
-        (before, self.call - before)
     }
 
     /// Returns the time from the end of a kick until the one who halted is ready. It

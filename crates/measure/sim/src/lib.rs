@@ -42,6 +42,7 @@ mod engine;
 mod error;
 mod event;
 mod foreign;
+mod futex_queue;
 mod hypervisor;
 mod ideal;
 mod kind;

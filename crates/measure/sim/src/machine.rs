@@ -169,7 +169,8 @@ figures! {
     VmStealUs "vm.steal_us", "us", 0.0..=1e6, false, Some(0.0), "for how long";
     SchedulerSliceUs "scheduler.slice_us", "us", 1.0..=1e6, false, Some(2800.0), "for how long a thread runs while others wait for its CPU";
     SchedulerSwitchUs "scheduler.switch_us", "us", 0.0..=1000.0, false, Some(1.5), "one thread out and another in";
-    SchedulerCallUs "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that neither sleeps nor wakes; half of it before it looks at the word, half after";
+    SchedulerCallUs "scheduler.call_us", "us", 0.0..=1000.0, false, Some(0.2), "a futex call that waits for nothing, because the word has changed; half of it before it looks at the word, half after";
+    SchedulerWakeNobodyUs "scheduler.wake_nobody_us", "us", 0.0..=1000.0, false, Some(0.15), "a futex call that finds nobody to wake; half of it before it looks, half after";
     SchedulerYieldUs "scheduler.yield_us", "us", 0.0..=1000.0, false, Some(0.4), "sched_yield where no other thread is ready";
     SchedulerSleepUs "scheduler.sleep_us", "us", 0.0..=1000.0, false, Some(0.8), "what a wait that sleeps takes beyond that, until the CPU is free for another thread";
     SchedulerWakeCallUs "scheduler.wake_call_us", "us", 0.0..=1000.0, false, Some(1.0), "a futex call that wakes a thread";

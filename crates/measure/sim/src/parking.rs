@@ -66,7 +66,7 @@ unsafe impl ParkingWorld for Lot {
     fn heavy_fence() {
         let engine = engine();
         drain_all(engine);
-        let after = enter_call(engine);
+        let after = enter_call(engine, engine.hypervisor.call);
         let until = engine.time.get() + PATIENCE;
         for cpu in &engine.cpus {
             while !cpu.stores.is_empty() && engine.time.get() < until {

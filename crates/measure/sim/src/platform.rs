@@ -7,6 +7,7 @@ use crate::access::{fence_full, modified, reach_to_modify, reach_to_read, reach_
 use crate::cpu::{DONE, FOREVER};
 use crate::drain::{self, releases};
 use crate::engine::engine;
+use crate::futex_queue::FutexQueue;
 use crate::own_stores::drain_all;
 use crate::scheduler::{self, enter_call, halt, kick, yield_to_others};
 use crate::{sleepers, spin};
@@ -213,8 +214,17 @@ impl Word<u32> {
         // A full barrier, as a hypercall is; the check and the halt are one
         // step.
         drain_all(engine);
-        let after = enter_call(engine);
+        let after = enter_call(engine, engine.hypervisor.call);
+        let queue = FutexQueue::of(engine, self.address());
+        if let Some(queue) = queue {
+            queue.joins(engine);
+        }
         let sleeps = self.read() == expected && self.get() == expected;
+        match (queue, sleeps) {
+            (Some(queue), true) => queue.stays(engine),
+            (Some(queue), false) => queue.leaves(engine),
+            (None, _) => {}
+        }
         if sleeps {
             halt(engine, self.address(), after);
         } else {

@@ -18,8 +18,8 @@ use crate::parking::{self, Lot};
 use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
 use crate::scenario::MOST_THREADS;
-use crate::sleepers;
 use crate::topology::{Placement, Topology};
+use crate::{futex_queue, sleepers};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{Parking, RawLock};
@@ -278,7 +278,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
-        true => sleepers::lines::<Sim, Bucket>(),
+        true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines(),
         false => 0,
     };
     let lines = of_locks
@@ -402,6 +402,9 @@ fn play_in(
     if kinds.iter().any(|kind| kind.parks()) {
         // The last, so that all else lies where it does for other locks.
         sleepers::place::<Sim, Bucket>(engine);
+        if engine.hypervisor.call > 0 {
+            futex_queue::place(engine);
+        }
     }
     let mut coroutines = Coroutines::default();
     for (cpu, player) in players.iter().enumerate() {

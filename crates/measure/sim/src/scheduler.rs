@@ -19,6 +19,7 @@ use crate::cpu::Phase;
 use crate::distance::Distance;
 use crate::engine::Engine;
 use crate::event::Kind;
+use crate::futex_queue::FutexQueue;
 use crate::hypervisor::{Hardware, NOBODY};
 use crate::own_stores::drain_all;
 use crate::spin::{between_reads, pause_until_exit, poll_at, recheck, stop_watching, unwatch};
@@ -219,10 +220,13 @@ pub(crate) fn slice_ends(engine: &Engine, place: usize, seq: u64, now: u64) {
 }
 
 pub(crate) fn preempt(engine: &Engine, who: usize, now: u64) {
-    if between_reads(engine, who, now) {
+    let cpu = &engine.cpus[who];
+    if cpu.in_system.get() {
+        cpu.preempt_after.set(true);
+    } else if between_reads(engine, who, now) {
         deschedule(engine, who, now);
     } else {
-        engine.cpus[who].preempt.set(true);
+        cpu.preempt.set(true);
     }
 }
 
@@ -243,15 +247,16 @@ pub(crate) fn pause_loop_exit(engine: &Engine, who: usize, seq: u64, now: u64) {
     }
 }
 
-/// Lets the running CPU enter the system, as far as a call's look at a word or at who
-/// sleeps: what others do until then is seen. Returns the time of the call after that.
-pub(crate) fn enter_call(engine: &Engine) -> u64 {
-    let (before, after) = engine.hypervisor.around_look();
+/// Lets the running CPU enter the system by a call of so many cycles, as far as its look at a
+/// word or at who sleeps: what others do until then is seen. Returns the time of the call
+/// after that: as long, because entry and exit are.
+pub(crate) fn enter_call(engine: &Engine, call: u64) -> u64 {
+    let before = call / 2;
     if before > 0 {
         engine.time.set(engine.time.get() + before);
         engine.sync();
     }
-    after
+    call - before
 }
 
 /// Halts the running CPU until it is woken for `word`, after what is left of its call.
@@ -284,24 +289,34 @@ pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
     engine.sync();
     drain_all(engine);
     let hypervisor = &engine.hypervisor;
-    let after = enter_call(engine);
-    let mut halted = hypervisor.halted.borrow_mut();
+    let after = enter_call(engine, hypervisor.wake_nobody);
+    let mut found = Vec::new();
+    let mut find = || {
+        let mut halted = hypervisor.halted.borrow_mut();
+        halted.retain(|&(who, awaited)| {
+            let wakes = awaited == word && found.len() < most;
+            if wakes {
+                found.push(who);
+            }
+            !wakes
+        });
+        found.len() as u32
+    };
+    match FutexQueue::of(engine, word) {
+        Some(queue) if queue.is_empty() => {}
+        Some(queue) => queue.wakes(engine, find),
+        None => _ = find(),
+    }
     let mut now = engine.time.get() + after + hypervisor.kick;
-    let mut woken = 0;
-    halted.retain(|&(who, awaited)| {
-        let wakes = awaited == word && woken < most;
-        if wakes {
-            woken += 1;
-            engine.cpus[who].waker.set(engine.current().hardware.get());
-            now += hypervisor.woken;
-            engine
-                .queue
-                .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
-        }
-        !wakes
-    });
+    for &who in &found {
+        engine.cpus[who].waker.set(engine.current().hardware.get());
+        now += hypervisor.woken;
+        engine
+            .queue
+            .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
+    }
     engine.time.set(now);
-    woken
+    found.len()
 }
 
 /// Lets the running CPU, a thread, give its hardware thread to another that is ready,

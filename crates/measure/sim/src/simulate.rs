@@ -18,10 +18,10 @@ use crate::outcome::Outcome;
 use crate::platform::Sim;
 use crate::region::Memory;
 use crate::scenario::{Scenario, Simulation, Stop};
-use crate::sleepers;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
+use crate::{futex_queue, sleepers};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
 use locklab_workload::{Turn, fork_seed, turns as drawn};
@@ -164,7 +164,7 @@ impl Run<'_> {
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
         let sleepers = match kind.parks() {
-            true => sleepers::lines::<Sim, Bucket>(),
+            true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines(),
             false => 0,
         };
         let barriers = match is_round {
@@ -333,6 +333,9 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
     if kind.parks() {
         // The last, so that all else lies where it does for other locks.
         sleepers::place::<Sim, Bucket>(engine);
+        if engine.hypervisor.call > 0 {
+            futex_queue::place(engine);
+        }
     }
     let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {

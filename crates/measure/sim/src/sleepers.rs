@@ -13,7 +13,7 @@ use locklab_locks::{Sleepers, place_of};
 /// for each, and then the next power of two.
 const PLACES: usize = 128;
 
-/// Both tables: that of the catalogue's locks, and one whose entries its user knows.
+/// The tables: that of the catalogue's locks, and one whose entries its user knows.
 #[repr(C)]
 struct Tables<P: Platform, B> {
     sleepers: [Sleepers<P>; PLACES],

@@ -248,12 +248,18 @@ unsafe impl RawLock<Sim> for Meets {
     }
 }
 
-/// Returns when the first thread's call ended, as a part of the time of a call that neither
-/// sleeps nor wakes, and whether it woke the other, which acts after such a part of it.
+/// Returns when the first thread's call ended, as a part of the time of a wait for nothing, and
+/// whether it woke the other, which acts after such a part of it. A wake of nobody takes as long.
 fn in_the_middle_of_its_call(part: f64, changes: bool) -> (f64, bool) {
+    where_a_wake_of_nobody_takes(1.0, part, changes)
+}
+
+fn where_a_wake_of_nobody_takes(takes: f64, part: f64, changes: bool) -> (f64, bool) {
+    let us = CALL_NS as f64 / 1e3;
     let machine = Machine::builtin("flat-16").unwrap();
     let machine = machine
-        .with(FigureKey::SchedulerCallUs, CALL_NS as f64 / 1e3)
+        .with(FigureKey::SchedulerCallUs, us)
+        .and_then(|machine| machine.with(FigureKey::SchedulerWakeNobodyUs, takes * us))
         .unwrap();
     let mut scenario = Scenario::new(machine, "meets", Workload::Loop(Loop::default()), 2);
     scenario.stop = Stop::Each(1);
@@ -281,10 +287,17 @@ fn a_wake_finds_who_has_looked_before_the_middle_of_its_call() {
     assert!(!woke && (0.99..1.05).contains(&took), "{took}");
 }
 
+#[test]
+fn a_wake_of_nobody_may_be_shorter_than_a_wait_for_nothing() {
+    // It looks a quarter of the wait's time after it has begun, and the wait looks later.
+    let (took, woke) = where_a_wake_of_nobody_takes(0.5, 0.0, false);
+    assert!(!woke && (0.49..0.55).contains(&took), "{took}");
+}
+
 /// Returns the outcomes of some rounds, or of the same work without a barrier.
-fn rounds(lock: &str, stop: Stop) -> Vec<Outcome> {
+fn rounds(lock: &str, inside_ns: f64, stop: Stop) -> Vec<Outcome> {
     let of = |seed| {
-        let mut scenario = shared(lock, 8, 10.0, 50.0);
+        let mut scenario = shared(lock, 8, inside_ns, 50.0);
         let machine = scenario.machine;
         let older = machine.with(FigureKey::SchedulerLatencyUs, 24_000.0);
         scenario.machine = older.unwrap();
@@ -298,7 +311,7 @@ fn rounds(lock: &str, stop: Stop) -> Vec<Outcome> {
 #[test]
 fn a_round_is_all_work_from_the_release_of_its_threads_to_the_last() {
     for lock in ["ttas", "futex"] {
-        for outcome in rounds(lock, Stop::Round(500)) {
+        for outcome in rounds(lock, 10.0, Stop::Round(500)) {
             assert_eq!(outcome.ops_by_thread, [500; 8], "{lock}");
             assert!((outcome.jain - 1.0).abs() < 1e-9);
             assert_eq!(outcome.acquisitions, 4000);
@@ -313,10 +326,10 @@ fn a_round_is_all_work_from_the_release_of_its_threads_to_the_last() {
 #[test]
 fn threads_that_leave_a_barrier_preempt_holders() {
     let longest = |stop| {
-        let rounds = rounds("ttas", stop);
+        let rounds = rounds("ttas", 200.0, stop);
         let waits = rounds.iter().map(|outcome| outcome.longest_wait_ns);
         waits.fold(0.0, f64::max)
     };
     let (each, round) = (longest(Stop::Each(1000)), longest(Stop::Round(1000)));
-    assert!(each < 2e6 && round > 6e6, "{each} and {round} ns");
+    assert!(each < 3e6 && round > 6e6, "{each} and {round} ns");
 }
