@@ -13,10 +13,10 @@
 use crate::awn::{Awn, YieldingTicket};
 use crate::lockhammer;
 use crate::made::{Make, simulated};
-use crate::sleeping::{Boxed, CasOnly, Glibc, Napping};
+use crate::sleeping::{Boxed, CasOnly, Napping, SwappingAdaptive};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{Futex, FutexAdaptive, Info, RawLock, StdMutex, Tas, catalogue};
-use locklab_sim::{ParkingLot, Sim, library_locks};
+use locklab_sim::{ParkingLot, Pthread, Sim, library_locks};
 use std::sync::Once;
 
 type Byte = <Sim as Platform>::U8;
@@ -59,12 +59,9 @@ const LOCKS: [(&str, Make); 21] = [
     ),
     ("program:futex", simulated::<WithCounter<Futex<Sim>>>),
     // glibc's mutexes as they are laid out; the adaptive one is that before version 2.35.
-    ("program:glibc", simulated::<Glibc<false>>),
-    ("program:glibc-adaptive", simulated::<Glibc<true>>),
-    (
-        "program:glibc-counter",
-        simulated::<WithCounter<Glibc<false>>>,
-    ),
+    ("program:glibc", simulated::<Pthread>),
+    ("program:glibc-adaptive", simulated::<SwappingAdaptive>),
+    ("program:glibc-counter", simulated::<WithCounter<Pthread>>),
     // spin-rs before its pull request 33.
     ("program:rust-spin-cas", simulated::<WithCounter<CasOnly>>),
     // zio before its pull request 576; after it, it is as the one above.

@@ -8,7 +8,7 @@
 
 use locklab_locks::platform::{Atomic, Ordering, Patience, Platform, Poll};
 use locklab_locks::{Info, RawLock};
-use locklab_sim::Sim;
+use locklab_sim::{Pthread, Sim};
 
 type Byte = <Sim as Platform>::U8;
 type Word = <Sim as Platform>::U32;
@@ -24,96 +24,49 @@ const INFO: Info = Info {
     ..Info::BASE
 };
 
-/// States of glibc's word: free, held, and held while others may sleep.
-const NONE: u32 = 0;
-const ONE: u32 = 1;
-const SOME: u32 = 2;
-
-/// What glibc's mutexes have: the word in three states, and in its line who holds it and how
-/// many use it, which a holder writes after it has acquired and before it releases. The word
-/// of the adaptive kind is followed by the expected number of tries.
-#[derive(Default)]
-#[repr(C)]
-pub(crate) struct Glibc<const ADAPTIVE: bool> {
-    word: Word,
-    owner: Word,
-    users: Word,
-    tries: Word,
-}
-
 /// Most tries of the adaptive kind (`mutex_spin_count`), and those beyond twice the expected
 /// number.
 const MOST: u32 = 100;
 const MARGIN: u32 = 10;
 
-impl<const ADAPTIVE: bool> Glibc<ADAPTIVE> {
-    fn take(&self) -> bool {
-        self.word
-            .compare_exchange(NONE, ONE, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// Takes it, and sleeps while it is held. Who sees that others may sleep does not write
-    /// it again.
-    fn take_or_sleep(&self) {
-        if self.take() {
-            return;
-        }
-        if self.word.load(Ordering::Relaxed) == SOME {
-            Sim::wait(&self.word, SOME);
-        }
-        while self.word.swap(SOME, Ordering::Acquire) != NONE {
-            Sim::wait(&self.word, SOME);
-        }
-    }
-
-    /// Takes it as glibc did before version 2.35: each try is a compare-and-swap, after one
-    /// pause.
-    fn take_after_tries(&self) {
-        if self.take() {
-            return;
-        }
-        let expected = self.tries.load(Ordering::Relaxed);
-        let most = (2 * expected + MARGIN).min(MOST);
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            if tries > most {
-                self.take_or_sleep();
-                break;
-            }
-            Sim::relax();
-            if self.take() {
-                break;
-            }
-        }
-        let mean = expected.cast_signed() + (tries.cast_signed() - expected.cast_signed()) / 8;
-        self.tries.store(mean.cast_unsigned(), Ordering::Relaxed);
-    }
+/// glibc's adaptive mutex before version 2.35: each try is a compare-and-swap, after one pause.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct SwappingAdaptive {
+    mutex: Pthread,
+    tries: Word,
 }
 
-// SAFETY: of the exchanges and compare-and-swaps between two releases one finds it free.
-unsafe impl<const ADAPTIVE: bool> RawLock<Sim> for Glibc<ADAPTIVE> {
+// SAFETY: as glibc's mutex.
+unsafe impl RawLock<Sim> for SwappingAdaptive {
     type Ctx = ();
     const INFO: Info = INFO;
 
     unsafe fn lock(&self, _: &()) {
-        match ADAPTIVE {
-            true => self.take_after_tries(),
-            false => self.take_or_sleep(),
+        if !self.mutex.take() {
+            let expected = self.tries.load(Ordering::Relaxed);
+            let most = (2 * expected + MARGIN).min(MOST);
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                if tries > most {
+                    self.mutex.take_or_sleep();
+                    break;
+                }
+                Sim::relax();
+                if self.mutex.take() {
+                    break;
+                }
+            }
+            let mean = expected.cast_signed() + (tries.cast_signed() - expected.cast_signed()) / 8;
+            self.tries.store(mean.cast_unsigned(), Ordering::Relaxed);
         }
-        self.owner.store(1, Ordering::Relaxed);
-        let users = self.users.load(Ordering::Relaxed);
-        self.users.store(users.wrapping_add(1), Ordering::Relaxed);
+        self.mutex.noted();
     }
 
-    unsafe fn unlock(&self, _: &()) {
-        self.owner.store(0, Ordering::Relaxed);
-        let users = self.users.load(Ordering::Relaxed);
-        self.users.store(users.wrapping_sub(1), Ordering::Relaxed);
-        if self.word.swap(NONE, Ordering::Release) == SOME {
-            Sim::wake(&self.word);
-        }
+    unsafe fn unlock(&self, context: &()) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.mutex.unlock(context) }
     }
 }
 
@@ -130,7 +83,7 @@ pub(crate) struct Boxed {
 /// A block of the heap.
 #[derive(Default)]
 #[repr(align(64))]
-struct Block(Glibc<false>);
+struct Block(Pthread);
 
 // SAFETY: the mutex's.
 unsafe impl RawLock<Sim> for Boxed {

@@ -84,7 +84,7 @@ pub use counting::Counting;
 pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
-pub use libraries::{ParkingLot, library_locks};
+pub use libraries::{ParkingLot, Pthread, library_locks};
 /// Says what the turns of [`Mixed`] do.
 pub use locklab_workload as turns;
 pub use machine::{

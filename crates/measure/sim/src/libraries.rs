@@ -11,19 +11,18 @@
 mod common;
 mod described;
 mod parking_lot;
-mod pthread_adaptive;
+mod pthread;
 mod spin_wait;
 mod word_lock;
 
 use crate::platform::Sim;
-pub(crate) use described::{
-    ParkingLotRwlock, Pthread, PthreadRwlock, PthreadRwlockWriters, Std, StdRwlock,
-};
+pub(crate) use described::{ParkingLotRwlock, PthreadRwlock, PthreadRwlockWriters, Std, StdRwlock};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
 pub(crate) use parking_lot::Bucket;
 pub use parking_lot::ParkingLot;
-pub(crate) use pthread_adaptive::PthreadAdaptive;
+pub use pthread::Pthread;
+pub(crate) use pthread::PthreadAdaptive;
 
 /// Lists the locks by type.
 macro_rules! libraries {

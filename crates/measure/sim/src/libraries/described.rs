@@ -3,7 +3,7 @@
 
 use super::common::SLEEPS;
 use crate::platform::Sim;
-use locklab_locks::{Futex, GlibcRw, Info, ParkingLotRw, RawLock, StdMutex, StdRw};
+use locklab_locks::{GlibcRw, Info, ParkingLotRw, RawLock, StdMutex, StdRw};
 
 /// Makes a lock that is one of the catalogue's, under another name.
 macro_rules! described {
@@ -66,9 +66,6 @@ described! {
     /// The reader-writer lock of the crate parking_lot.
     ParkingLotRwlock is ParkingLotRw<Sim>:
         "parking_lot-rwlock", "parking_lot's RwLock, as described", "crate parking_lot 0.12";
-    /// The default mutex of glibc: Drepper's futex in three states.
-    Pthread is Futex<Sim>:
-        "pthread", "glibc's default mutex, as described", "Drepper 2011";
     /// `PTHREAD_RWLOCK_PREFER_READER_NP`, the default kind.
     PthreadRwlock is GlibcRw<Sim, false>:
         "pthread-rwlock", "glibc's rwlock that prefers readers, as described", "the GNU C library";
