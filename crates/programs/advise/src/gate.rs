@@ -12,7 +12,7 @@ use locklab_sim::{Placement, Replay, Replayed, SimError, Subject, replay};
 /// The width by which a band is wider at each end than what the variants of the model span, as
 /// the logarithm of a factor: with it nine of ten predictions for programs that were
 /// measured afterwards held (`truth.tsv`, of a Zen 5; a test counts them).
-pub(crate) const SPREAD: f64 = 0.3;
+pub(crate) const SPREAD: f64 = 0.2;
 
 /// The least part of the recorded rate with which the model says how much a lock gains;
 /// its inverse is the greatest. Beyond these it says only in which direction.
