@@ -246,11 +246,12 @@ impl<P: Platform, const PAUSES: u32> Srw<P, PAUSES> {
                 // SAFETY: it was taken out.
                 return unsafe { waiter::wake(oldest, oldest) };
             }
-            // W10: as W9, but for what it releases: all waiters are gone.
+            // W10: as a failure of W9. A success finds what was read with Acquire before, and leaves
+            // no waiter for others to look at.
             match self.word.compare_exchange(
                 seen,
                 ptr::null_mut(),
-                Ordering::Acquire,
+                Ordering::Relaxed,
                 Ordering::Acquire,
             ) {
                 // SAFETY: the queue was taken off the word.
