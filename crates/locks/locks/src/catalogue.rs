@@ -7,9 +7,9 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
-    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2, Fissile,
-    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
-    McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    AbseilMutex, Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2,
+    Fissile, Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs,
+    McsK42, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
     MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
     QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
     RwQueued, Srw, StdMutex, StdRw, SwiftMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord,
@@ -290,6 +290,7 @@ catalogue! {
         WtfLock[40] => [1],
         GoMutex[4] => [2],
         SwiftMutex[20] => [2],
+        AbseilMutex[1500] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

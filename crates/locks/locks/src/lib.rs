@@ -132,6 +132,7 @@ mod sleepers {
 #[doc(no_inline)]
 pub use platform::Platform;
 
+mod abseil_mutex;
 mod anderson;
 mod bravo;
 mod clh;
@@ -204,6 +205,7 @@ pub use locklab_platform::{
     visible_reader::VisibleReader,
 };
 
+pub use abseil_mutex::AbseilMutex;
 pub use anderson::{Anderson, AndersonSlot};
 pub use bravo::{Bravo, BravoPhaseFair};
 pub use clh::{Clh, ClhHandle, ClhNode};

@@ -31,8 +31,8 @@ pub(crate) use readers::{
     refused_beside_another, writer_tries,
 };
 pub(crate) use special::{
-    both_sleep, given_up, just_made, one_context, one_starves, passes_a_sleeping_head, short_lived,
-    short_lived_in_one_node, timed, virtualized,
+    both_sleep, comes_to_a_sleeper, given_up, just_made, one_context, one_starves,
+    passes_a_sleeping_head, short_lived, short_lived_in_one_node, timed, virtualized,
 };
 use std::sync::Arc;
 

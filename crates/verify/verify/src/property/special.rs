@@ -4,11 +4,13 @@
 use super::definition::{Lock, Property};
 use super::exclusion::exclusion;
 use super::table::{
-    TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
+    TURNS, Table, await_entered, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use crate::execution::{self, Setting};
 use crate::platform::Loom;
 use locklab_locks::platform::Platform;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Returns the promise of a lock whose contexts may go when their acquisition ends;
 /// of three threads where a holder reaches past the next waiter.
@@ -390,4 +392,55 @@ pub(crate) fn one_starves(lock: &Lock) -> [Property; 2] {
         table.finish();
     });
     [left, queued].map(|property| property.with(|setting| setting.choices = false))
+}
+
+/// Returns the promise of a lock whose release takes the first of two sleepers out of the queue:
+/// who comes while that one is inside finds the queue as the release has left it, and joins it
+/// behind the other. Only what it finds is explored; the rest is in one order.
+pub(crate) fn comes_to_a_sleeper(lock: &Lock) -> Property {
+    Property::new("one comes to a sleeper", 4, lock, |lock| {
+        let table = Table::new(lock, 4);
+        // Beside the model: nobody learns from it what another has written.
+        let stage = Rc::new(Cell::new(0));
+        let await_stage = |awaited| {
+            let stage = stage.clone();
+            move || {
+                while stage.get() < awaited {
+                    let_others_wait(1);
+                }
+            }
+        };
+        let mut others = Vec::new();
+        execution::set_up(|| {
+            table.lock();
+            let stays = await_stage(3);
+            others.push(spawn_until_it_waits(1, move || {
+                table.lock();
+                table.enter();
+                stays();
+                table.unlock();
+            }));
+            others.push(spawn_until_it_waits(2, move || table.section()));
+            let (tries, comes) = (await_stage(1), await_stage(2));
+            others.push(spawn(3, move || {
+                tries();
+                // It sees that the lock is held, or it would go round with each older word.
+                assert!(!table.try_lock(), "acquires what is held");
+                comes();
+                table.section();
+            }));
+            table.enter();
+            table.unlock();
+            await_entered(table, 2);
+            stage.set(1);
+            let_others_wait(TURNS);
+        });
+        stage.set(2);
+        let_others_wait(2 * TURNS);
+        execution::set_up(|| {
+            stage.set(3);
+            join_all(others);
+            table.finish();
+        });
+    })
 }
