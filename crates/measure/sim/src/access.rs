@@ -5,6 +5,7 @@ use crate::directory::miss;
 use crate::drain::publish;
 use crate::drain::releases;
 use crate::engine::Engine;
+use crate::line::Line;
 use crate::own_stores::{drain_all, drain_line, forward};
 use crate::requests::Want;
 use crate::store_buffer::Forward;
@@ -83,9 +84,11 @@ pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) 
         drain_line(engine, index);
     }
     let core = engine.current().core.get();
+    let now = engine.time.get();
     let mut near = true;
-    if line.writable(core, engine.time.get()) {
+    if line.writable(core, now) || line.takes_again(engine.current.get(), core, now) {
         engine.hit(index);
+        await_sibling(engine, line);
     } else {
         engine.sync();
         let want = atomic(engine, line, core);
@@ -94,6 +97,18 @@ pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) 
     }
     engine.note(4);
     (index, near)
+}
+
+/// Waits until a locked operation of a sibling thread is over, which keeps the line in
+/// their core: two of them on one line are done one after the other. What has begun before
+/// the line leaves is done before it leaves.
+fn await_sibling(engine: &Engine, line: &Line) {
+    let until = line.locked.get();
+    if until > engine.time.get() {
+        line.lock_until(until + engine.costs.rmw);
+        engine.time.set(until);
+        engine.sync();
+    }
 }
 
 /// Ends a read-modify-write, with the new value if there is one.

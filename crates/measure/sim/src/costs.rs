@@ -24,6 +24,9 @@ pub(crate) struct Costs {
     /// Chance that an access which a core begins while its line serves a sibling
     /// thread is done before the line leaves, in 1024ths.
     pub(crate) line_reuse: usize,
+    /// Chance that a locked operation directly after another is done before the line
+    /// leaves, in 1024ths.
+    pub(crate) own_reuse: usize,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
     /// Share of a transfer until the owner loses a line that no other CPU wants,
@@ -90,6 +93,7 @@ impl Costs {
             wfe: cycles(FigureKey::CoreWfeCycles),
             early_ownership: (machine.get(FigureKey::CoreEarlyOwnership) * 1024.0) as usize,
             line_reuse: (machine.get(FigureKey::CoreLineReuse) * 1024.0) as usize,
+            own_reuse: (machine.get(FigureKey::CoreOwnReuse) * 1024.0) as usize,
             writes_first: (machine.get(FigureKey::DirectoryWritesFirst) * 1024.0) as usize,
             travel_share: ((machine.get(FigureKey::TransferRequestShare)
                 + machine.get(FigureKey::TransferSnoopShare))

@@ -148,6 +148,7 @@ pub(crate) fn grant(
         1
     };
     line.free_at.set(done + snoop.max(held));
+    line.again.set((NOBODY, 0));
     line.generation.set(engine.l1_generation(core));
     debug_assert_eq!(line.check(), Ok(()), "line {index}");
     if line.watched() {
@@ -235,8 +236,11 @@ pub(crate) fn serve(engine: &Engine, index: usize, line: &Line, now: u64) -> u64
         None => {
             let done = grant(engine, index, core, cpu, request.want(), now);
             complete(engine, index, cpu, request.want(), done);
-            if engine.topology.threads_per_core > 1 && line.exclusive.get() == core as u16 {
-                serve_siblings(engine, index, line, core, done);
+            if line.exclusive.get() == core as u16
+                && !serve_siblings(engine, index, line, core, done)
+                && request.want() == Want::Locked
+            {
+                offer_again(engine, line, cpu);
             }
         }
     }
@@ -256,16 +260,19 @@ fn complete(engine: &Engine, index: usize, cpu: usize, want: Want, done: u64) {
     }
 }
 
-/// Serves what waits on the same core. The hardware threads of a core share its cache,
-/// and so the one request that it has for a line: what waits for a line that has come
-/// to the core is served before the line leaves it, each once. `core.line_reuse` is how
-/// often what the core begins meanwhile is done too: then a thread that has just
-/// acquired a lock releases it at once, and otherwise one rotation of the line later.
-fn serve_siblings(engine: &Engine, index: usize, line: &Line, core: usize, done: u64) {
+/// Serves what waits on the same core, and returns whether anything did. The hardware
+/// threads of a core share its cache, and so the one request that it has for a line: what
+/// waits for a line that has come to the core is served before the line leaves it, each
+/// once. `core.line_reuse` is how often what the core begins meanwhile is done too: then a
+/// thread that has just acquired a lock releases it at once, and otherwise one rotation of
+/// the line later.
+fn serve_siblings(engine: &Engine, index: usize, line: &Line, core: usize, done: u64) -> bool {
     let mut done = done;
-    for _ in 1..engine.topology.threads_per_core {
-        let sibling = line.requests.borrow_mut().take_write_of(core, done);
-        let Some(request) = sibling else { return };
+    for sibling in 1..engine.topology.threads_per_core {
+        let request = line.requests.borrow_mut().take_write_of(core, done);
+        let Some(request) = request else {
+            return sibling > 1;
+        };
         let reuse = engine.costs.line_reuse;
         if reuse < 1024 && !line.requests.borrow().is_empty() && engine.rng.below(1024) >= reuse {
             // What the core begins from now on waits for the line to return.
@@ -275,6 +282,19 @@ fn serve_siblings(engine: &Engine, index: usize, line: &Line, core: usize, done:
         complete(engine, index, request.cpu(), request.want(), done);
         line.free_at
             .set(line.free_at.get().max(done + engine.costs.rmw));
+    }
+    engine.topology.threads_per_core > 1
+}
+
+/// Lets a CPU whose locked operation a line has come for do one more, if that begins
+/// directly after the first. `core.own_reuse` is how often the snoop comes late enough. A
+/// read between the two, or work, lets the line go.
+fn offer_again(engine: &Engine, line: &Line, cpu: usize) {
+    let often = engine.costs.own_reuse;
+    if often > 0 && engine.rng.below(1024) < often {
+        let until = line.free_at.get() + 1;
+        line.again.set((cpu as u16, until));
+        line.free_at.set(until + 1);
     }
 }
 

@@ -26,6 +26,12 @@ pub(crate) struct Line {
     /// That time as it was then: what began before may put it off, and nothing
     /// else, or two hardware threads of a core could keep the line for ever.
     claim: Cell<u64>,
+    /// The time until which a locked operation of the owner keeps the line, also from
+    /// the sibling threads of its core.
+    pub(crate) locked: Cell<u64>,
+    /// The CPU that may do another locked operation before the line leaves, and the time
+    /// until which it may begin.
+    pub(crate) again: Cell<(u16, u64)>,
     pub(crate) sharers: [Cell<u64>; WORDS],
     /// Number of sharers.
     pub(crate) copies: Cell<u32>,
@@ -53,6 +59,8 @@ impl Line {
             free_at: Cell::new(0),
             claimed: Cell::new(false),
             claim: Cell::new(0),
+            locked: Cell::new(0),
+            again: Cell::new((NOBODY, 0)),
             sharers: [const { Cell::new(0) }; WORDS],
             copies: Cell::new(0),
             at_home: Cell::new(false),
@@ -76,6 +84,18 @@ impl Line {
     #[inline(always)]
     pub(crate) fn writable(&self, core: usize, time: u64) -> bool {
         self.owned(core, time) && !(self.claimed.get() && self.claim.get() <= time)
+    }
+
+    /// Returns whether `cpu` of `core` may do another locked operation before the line
+    /// leaves; it may once.
+    #[inline]
+    pub(crate) fn takes_again(&self, cpu: usize, core: usize, time: u64) -> bool {
+        let (who, until) = self.again.get();
+        let may = who == cpu as u16 && time <= until && self.owned(core, time);
+        if may {
+            self.again.set((NOBODY, 0));
+        }
+        may
     }
 
     /// Returns whether `core` can read without a request.
@@ -109,6 +129,7 @@ impl Line {
     /// Keeps the line with its owner for the duration of a locked operation.
     #[inline(always)]
     pub(crate) fn lock_until(&self, time: u64) {
+        self.locked.set(time.max(self.locked.get()));
         if self.free_at.get() < time {
             self.free_at.set(time);
         }

@@ -141,6 +141,7 @@ figures! {
     CoreWfeCycles "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
     CoreEarlyOwnership "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
     CoreLineReuse "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
+    CoreOwnReuse "core.own_reuse", "fraction", 0.0..=1.0, false, Some(0.0), "how often the read-modify-write that a thread does directly after another is done before the line leaves for a waiting core";
     CoreSmallSpeed "core.small_speed", "fraction", 0.05..=1.0, false, Some(1.0), "work that a small core does while a big one does 1";
     CoreSmtSlowdown "core.smt_slowdown", "factor", 1.0..=4.0, false, Some(1.0), "how much longer work takes while the sibling thread works too";
     TransferClusterNs "transfer.cluster_ns", "ns", 1.0..=10000.0, false, None, "cache line from a core to another of the same cluster";

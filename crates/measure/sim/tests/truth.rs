@@ -9,7 +9,7 @@ const SEEDS: u64 = 3;
 
 /// Machines whose checks are missed, by how much at most: a figure and the root
 /// mean square of the logarithms. They may only become less.
-const MISSED: [(&str, f64, f64); 2] = [("epyc-7601", 0.62, 0.2), ("skylake-6138-2s", 0.71, 0.51)];
+const MISSED: [(&str, f64, f64); 1] = [("epyc-7601", 0.62, 0.2)];
 
 const INTEL: [&str; 3] = ["ivybridge-ex-4s", "skylake-6138-2s", "xeon-8380-2s"];
 

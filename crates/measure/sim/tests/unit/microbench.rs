@@ -98,3 +98,93 @@ fn what_a_machine_does_not_have_is_said() {
         ));
     }
 }
+
+/// Makes a benchmark of a machine whose threads repeat their last locked operation on a line
+/// in this share of cases.
+fn with_own_reuse(share: f64) -> Machine {
+    let machine = Machine::builtin("skylake-6138-2s").unwrap();
+    machine.with(FigureKey::CoreOwnReuse, share).unwrap()
+}
+
+#[test]
+fn a_locked_operation_directly_after_another_finds_the_line_still_there() {
+    let ns = |share: f64, between: u64| {
+        let machine = with_own_reuse(share);
+        let bench = Bench {
+            topology: Topology::new(&machine),
+            machine: &machine,
+            seed: 1,
+        };
+        let add = |line: &Lines| {
+            line.words[0].fetch_add(1, Ordering::Relaxed);
+            engine().work(between);
+        };
+        bench.contended(8, add).unwrap()
+    };
+    // Two additions in each visit of the line, and the second takes no transfer.
+    let (never, always) = (ns(0.0, 0), ns(1.0, 0));
+    assert!((0.5..0.7).contains(&(always / never)), "{always} {never}");
+    // Work between the two lets it go.
+    let (never, always) = (ns(0.0, 10), ns(1.0, 10));
+    assert!((0.95..1.1).contains(&(always / never)), "{always} {never}");
+}
+
+#[test]
+fn a_try_directly_after_a_failure_succeeds_where_one_that_reads_again_does_not() {
+    let ns = |share: f64, reads_again: bool| {
+        let machine = with_own_reuse(share);
+        let bench = Bench {
+            topology: Topology::new(&machine),
+            machine: &machine,
+            seed: 1,
+        };
+        let turn = |line: &Lines| {
+            let mut seen = line.words[0].load(Ordering::Relaxed);
+            while let Err(now) = line.words[0].compare_exchange(
+                seen,
+                seen.wrapping_add(1),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                seen = if reads_again {
+                    line.words[0].load(Ordering::Relaxed)
+                } else {
+                    now
+                };
+            }
+        };
+        bench.contended(16, turn).unwrap()
+    };
+    assert!(ns(1.0, false) < ns(0.0, false) / 2.0);
+    assert!(ns(1.0, false) < ns(1.0, true));
+}
+
+#[test]
+fn siblings_do_locked_operations_one_after_the_other() {
+    for name in ["xeon-8160", "epyc-7601", "xeon-8380-2s"] {
+        let machine = Machine::builtin(name).unwrap();
+        let bench = Bench {
+            topology: Topology::new(&machine),
+            machine: &machine,
+            seed: 1,
+        };
+        let ns = |hardware: &[usize]| {
+            let (first, last) = (Cell::new(u64::MAX), Cell::new(0));
+            bench
+                .run(hardware, 1, |_, places| {
+                    first.set(first.get().min(engine().time.get()));
+                    for _ in 0..ROUNDS {
+                        places[0].words[0].fetch_add(1, Ordering::Relaxed);
+                    }
+                    last.set(last.get().max(engine().time.get()));
+                })
+                .unwrap();
+            bench.ns(last.get() - first.get()) / f64::from(ROUNDS)
+        };
+        let (alone, both) = (ns(&[0]), ns(&[0, 1]));
+        assert!(
+            (1.9..2.1).contains(&(both / alone)),
+            "{name}: {both} {alone}"
+        );
+    }
+}
