@@ -153,7 +153,7 @@ fn a_program_of_glibc_shares_its_rwlocks_and_no_mutex() {
     let plain = program(&[&steps[..]; 4], 1, 0);
     let [all, alone] = [
         Subject::Glibc,
-        Subject::Lock("futex", locklab_sim::Waiters::Spin),
+        Subject::Lock("pthread", locklab_sim::Waiters::Spin),
     ]
     .map(|lock| run_under(&plain, lock, 4).unwrap());
     assert_eq!(all, alone);
