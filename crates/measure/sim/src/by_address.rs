@@ -123,7 +123,7 @@ pub unsafe fn sleep(address: usize, expected: u32, site: usize) -> bool {
 /// longest. Returns how many those were.
 pub fn wake(address: usize, most: usize, site: usize) -> usize {
     engine().current().site.set(site);
-    kick(engine(), address, most)
+    kick::<Sim>(engine(), address, most)
 }
 
 /// Simulates a plain read, which the code itself makes when this has returned.

@@ -11,52 +11,47 @@
 
 use crate::arena::Arena;
 use crate::engine::Engine;
-use crate::platform::{Sim, Word};
-use locklab_locks::platform::{Atomic, AtomicInt, Ordering};
+use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use locklab_locks::{QSpinlock, RawLock, place_of};
 
 /// Number of entries of the table: Linux has so many for each CPU.
 const PLACES: usize = 256;
 
 /// Holds what is kept for the words of one hash, in a line of its own.
-#[derive(Default)]
 #[repr(C, align(64))]
-pub(crate) struct FutexQueue {
-    waiters: Word<u32>,
-    lock: QSpinlock<Sim>,
+pub(crate) struct FutexQueue<P: Platform> {
+    waiters: P::U32,
+    lock: QSpinlock<P>,
 }
 
-type Table = [FutexQueue; PLACES];
+type Table<P> = [FutexQueue<P>; PLACES];
 
 /// Returns the number of lines of the table.
-pub(crate) fn lines() -> usize {
-    Arena::lines_for::<Table>()
+pub(crate) fn lines<P: Platform>() -> usize {
+    Arena::lines_for::<Table<P>>()
 }
 
 /// Places an engine's table in its arena.
-pub(crate) fn place(engine: &Engine) {
-    let table: Table = std::array::from_fn(|_| FutexQueue::default());
-    let table: *const Table = engine.memory.arena.place("the system's queues", table);
+pub(crate) fn place<P: Platform>(engine: &Engine) {
+    let table: Table<P> = std::array::from_fn(|_| FutexQueue {
+        waiters: P::U32::new(0),
+        lock: QSpinlock::default(),
+    });
+    let table: *const Table<P> = engine.memory.arena.place("the system's queues", table);
     engine.futexes.set(table.cast());
 }
 
-impl FutexQueue {
+impl<P: Platform> FutexQueue<P> {
     /// Returns that of a word; none where there is no table, as on a hypervisor, or the
-    /// running CPU has no node to queue with.
+    /// running CPU has no node to queue with. The platform is the simulator's.
     pub(crate) fn of(engine: &Engine, word: usize) -> Option<&'static Self> {
         if engine.current().nodes.get().is_null() {
             return None;
         }
         // SAFETY: null, or placed in the engine's arena, and used only by coroutines, which do not outlive it.
-        let table = unsafe { engine.futexes.get().cast::<Table>().as_ref() }?;
+        let table = unsafe { engine.futexes.get().cast::<Table<P>>().as_ref() }?;
         // It is found by its place in simulated memory: where that lies differs from run to run.
         Some(&table[place_of(engine.memory.place_of(word), PLACES)])
-    }
-
-    /// Returns how many cycles a wait for nothing takes with it, alone: two counts, one lock and
-    /// what a release costs.
-    pub(crate) fn wait_alone(rmw: u64, l1: u64) -> u64 {
-        3 * rmw + 2 * l1
     }
 
     /// Counts the running CPU, and takes the lock. The system takes its hardware thread away

@@ -5,7 +5,6 @@
 //! them. They differ in what that costs, in who is next (a system has `run_queues`),
 //! and in that no thread leaves its CPU because it pauses.
 
-use crate::futex_queue::FutexQueue;
 use crate::machine::{BETWEEN_TENTHS, FigureKey, Machine};
 use crate::rng::Rng;
 use crate::run_queues::RunQueues;
@@ -167,7 +166,8 @@ impl Hypervisor {
             slice,
             switch: us(FigureKey::SchedulerSwitchUs),
             ple: 0,
-            call: us(FigureKey::SchedulerCallUs).saturating_sub(FutexQueue::wait_alone(rmw, l1)),
+            // The rest is two counts, a lock and its release, which are simulated.
+            call: us(FigureKey::SchedulerCallUs).saturating_sub(3 * rmw + 2 * l1),
             wake_nobody: us(FigureKey::SchedulerWakeNobodyUs),
             yields: us(FigureKey::SchedulerYieldUs),
             halt: us(FigureKey::SchedulerSleepUs),

@@ -82,7 +82,7 @@ unsafe impl ParkingWorld for Lot {
     }
 
     fn wake_all(word: &Word<u32>) {
-        kick(engine(), word.address(), usize::MAX);
+        kick::<Sim>(engine(), word.address(), usize::MAX);
     }
 
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Parking<Self>> {

@@ -215,7 +215,7 @@ impl Word<u32> {
         // step.
         drain_all(engine);
         let after = enter_call(engine, engine.hypervisor.call);
-        let queue = FutexQueue::of(engine, self.address());
+        let queue = FutexQueue::<Sim>::of(engine, self.address());
         if let Some(queue) = queue {
             queue.joins(engine);
         }
@@ -464,15 +464,15 @@ unsafe impl Platform for Sim {
     }
 
     fn wake(word: &Word<u32>) {
-        kick(engine(), word.address(), 1);
+        kick::<Sim>(engine(), word.address(), 1);
     }
 
     fn wake_if_any(word: &Word<u32>) -> bool {
-        kick(engine(), word.address(), 1) > 0
+        kick::<Sim>(engine(), word.address(), 1) > 0
     }
 
     fn wake_all(word: &Word<u32>) {
-        kick(engine(), word.address(), usize::MAX);
+        kick::<Sim>(engine(), word.address(), usize::MAX);
     }
 
     fn yield_cpu() {

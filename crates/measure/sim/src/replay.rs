@@ -278,7 +278,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
-        true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines(),
+        true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>(),
         false => 0,
     };
     let lines = of_locks
@@ -403,7 +403,7 @@ fn play_in(
         // The last, so that all else lies where it does for other locks.
         sleepers::place::<Sim, Bucket>(engine);
         if engine.hypervisor.call > 0 {
-            futex_queue::place(engine);
+            futex_queue::place::<Sim>(engine);
         }
     }
     let mut coroutines = Coroutines::default();

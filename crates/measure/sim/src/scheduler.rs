@@ -23,6 +23,7 @@ use crate::futex_queue::FutexQueue;
 use crate::hypervisor::{Hardware, NOBODY};
 use crate::own_stores::drain_all;
 use crate::spin::{between_reads, pause_until_exit, poll_at, recheck, stop_watching, unwatch};
+use locklab_locks::platform::Platform;
 
 /// Puts the CPUs on hardware threads.
 pub(crate) fn start(engine: &Engine) {
@@ -285,7 +286,7 @@ fn give_up(engine: &Engine, after: u64) {
 
 /// Lets the running CPU wake those that have halted on `word` first, at most so many,
 /// by one call. Returns how many those were.
-pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
+pub(crate) fn kick<P: Platform>(engine: &Engine, word: usize, most: usize) -> usize {
     engine.sync();
     drain_all(engine);
     let hypervisor = &engine.hypervisor;
@@ -302,7 +303,7 @@ pub(crate) fn kick(engine: &Engine, word: usize, most: usize) -> usize {
         });
         found.len() as u32
     };
-    match FutexQueue::of(engine, word) {
+    match FutexQueue::<P>::of(engine, word) {
         Some(queue) if queue.is_empty() => {}
         Some(queue) => queue.wakes(engine, find),
         None => _ = find(),

@@ -164,7 +164,7 @@ impl Run<'_> {
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
         let sleepers = match kind.parks() {
-            true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines(),
+            true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>(),
             false => 0,
         };
         let barriers = match is_round {
@@ -334,7 +334,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
         // The last, so that all else lies where it does for other locks.
         sleepers::place::<Sim, Bucket>(engine);
         if engine.hypervisor.call > 0 {
-            futex_queue::place(engine);
+            futex_queue::place::<Sim>(engine);
         }
     }
     let mut coroutines = Coroutines::default();
