@@ -107,9 +107,12 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let figures = machine.figures.iter();
     // These came later: a machine without them is found as it was stored.
     let is_later = |key: FigureKey, value: f64| match key {
-        FigureKey::TopologySmallClusters | FigureKey::SchedulerLatencyUs => value == 0.0,
+        FigureKey::TopologySmallClusters
+        | FigureKey::SchedulerLatencyUs
+        | FigureKey::CoreOwnReuse => value == 0.0,
         FigureKey::CoreSmallSpeed => value == 1.0,
         FigureKey::SchedulerYieldUs => value == 0.4,
+        FigureKey::SchedulerWakeNobodyUs => value == 0.15,
         _ => false,
     };
     let figures: Vec<_> = figures
