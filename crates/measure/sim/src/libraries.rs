@@ -15,11 +15,13 @@ mod pthread;
 mod spin_wait;
 mod word_lock;
 
+use crate::engine::Engine;
 use crate::platform::Sim;
+use crate::{futex_queue, sleepers};
 pub(crate) use described::{ParkingLotRwlock, PthreadRwlock, PthreadRwlockWriters, Std, StdRwlock};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
-pub(crate) use parking_lot::Bucket;
+use parking_lot::Bucket;
 pub use parking_lot::ParkingLot;
 pub use pthread::Pthread;
 pub(crate) use pthread::PthreadAdaptive;
@@ -49,6 +51,19 @@ libraries! {
     ParkingLotRwlock,
     PthreadRwlock,
     PthreadRwlockWriters,
+}
+
+/// Returns the number of lines of what the waiters of locks that sleep wait in.
+pub(crate) fn lines_of_sleepers() -> usize {
+    sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>()
+}
+
+/// Places that in an engine's arena.
+pub(crate) fn place_sleepers(engine: &Engine) {
+    sleepers::place::<Sim, Bucket>(engine);
+    if engine.hypervisor.call > 0 {
+        futex_queue::place::<Sim>(engine);
+    }
 }
 
 /// Returns the names of the simulated locks of libraries.

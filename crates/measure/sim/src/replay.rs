@@ -10,7 +10,7 @@ use crate::error::{SimError, refused, unknown_lock};
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
-use crate::libraries::{self, Bucket, Pthread, PthreadRwlock};
+use crate::libraries::{self, Pthread, PthreadRwlock};
 use crate::machine::{FigureKey, Machine};
 use crate::metrics::outcome;
 use crate::outcome::Latency;
@@ -19,7 +19,6 @@ use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
 use crate::scenario::MOST_THREADS;
 use crate::topology::{Placement, Topology};
-use crate::{futex_queue, sleepers};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{Parking, RawLock};
@@ -278,7 +277,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
-        true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>(),
+        true => libraries::lines_of_sleepers(),
         false => 0,
     };
     let lines = of_locks
@@ -401,10 +400,7 @@ fn play_in(
         .collect();
     if kinds.iter().any(|kind| kind.parks()) {
         // The last, so that all else lies where it does for other locks.
-        sleepers::place::<Sim, Bucket>(engine);
-        if engine.hypervisor.call > 0 {
-            futex_queue::place::<Sim>(engine);
-        }
+        libraries::place_sleepers(engine);
     }
     let mut coroutines = Coroutines::default();
     for (cpu, player) in players.iter().enumerate() {

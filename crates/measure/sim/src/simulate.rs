@@ -10,7 +10,7 @@ use crate::event::MAX_TARGET;
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
 use crate::kind::{Kind, LockKind};
-use crate::libraries::{self, Bucket};
+use crate::libraries;
 use crate::machine::{FigureKey, MAX_CORES};
 use crate::metrics::leaves;
 use crate::metrics::{jain, outcome};
@@ -21,7 +21,6 @@ use crate::scenario::{Scenario, Simulation, Stop};
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::workload::{Buffer, Thread, Workload};
-use crate::{futex_queue, sleepers};
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
 use locklab_locks::{BigLock, HeldLocks, QueueNodes, RawLock, VisibleReader};
 use locklab_workload::{Turn, fork_seed, turns as drawn};
@@ -164,7 +163,7 @@ impl Run<'_> {
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
         let sleepers = match kind.parks() {
-            true => sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>(),
+            true => libraries::lines_of_sleepers(),
             false => 0,
         };
         let barriers = match is_round {
@@ -332,10 +331,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
     let round = is_round.then(|| Round::new(&engine.memory.arena, scenario.threads));
     if kind.parks() {
         // The last, so that all else lies where it does for other locks.
-        sleepers::place::<Sim, Bucket>(engine);
-        if engine.hypervisor.call > 0 {
-            futex_queue::place::<Sim>(engine);
-        }
+        libraries::place_sleepers(engine);
     }
     let mut coroutines = Coroutines::default();
     for (cpu, thread) in threads.iter().enumerate() {

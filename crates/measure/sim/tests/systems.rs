@@ -32,9 +32,15 @@ fn outcome(lock: &str, threads: usize) -> Outcome {
 
 #[test]
 fn locks_that_sleep_keep_most_with_more_threads_and_spins_in_order_do_not() {
-    for lock in ["futex", "pthread", "std", "parking_lot"] {
+    // Waiters of glibc's mutex call the system as soon as they see that others do.
+    for (lock, share) in [
+        ("futex", 0.7),
+        ("pthread", 0.5),
+        ("std", 0.7),
+        ("parking_lot", 0.7),
+    ] {
         let (two, eight) = (outcome(lock, 2).ops_per_s, outcome(lock, 8).ops_per_s);
-        assert!(eight > 0.5 * two, "{lock}: {two} and {eight}");
+        assert!(eight > share * two, "{lock}: {two} and {eight}");
     }
     for lock in ["ticket", "mcs"] {
         let (two, eight) = (outcome(lock, 2).ops_per_s, outcome(lock, 8).ops_per_s);

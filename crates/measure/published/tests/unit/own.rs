@@ -411,7 +411,13 @@ fn a_microbenchmark_and_the_same_program_in_a_file_agree() {
             let checks: f64 = [1, 2, 3].map(check).iter().sum();
             let ours: f64 = seeds.iter().map(|times| times[at].ours).sum();
             let off = (ours / checks).ln().abs();
-            assert!(off < 0.12, "{name}: {checks} {ours} {time:?}");
+            // Swaps of 24 threads on the EPYC differ by a tenth; why was not found.
+            let most = if operation == Operation::Swaps {
+                0.12
+            } else {
+                0.1
+            };
+            assert!(off < most, "{name}: {checks} {ours} {time:?}");
         }
     }
 }
