@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The front-end model against this machine: code whose time is known without counters,
-//! natively by the time-stamp counter and in QEMU by the model. A chain of additions, a cycle
-//! each, says how many ticks a cycle has.
+//! natively by the time-stamp counter and in QEMU by the model. A chain of complements, a
+//! cycle each, says how many ticks a cycle has.
 //!
 //! `cargo bench -p locklab-qemu-plugin --bench validation [-- PROCESSOR]`; needs qemu-user and
 //! gcc. Without a PROCESSOR the model of this machine's is taken.
