@@ -277,6 +277,11 @@ impl Spec {
         for &threads in &self.cells.threads {
             let part = match self.stop(machine, threads) {
                 Stop::Milliseconds(ms) => format!("{ms} ms of simulated time (time slices)"),
+                Stop::Slices { ms, half_width } => format!(
+                    "{ms} ms of simulated time (time slices), and of a lock that sleeps a quarter or \
+                     half of it if its rate is known to +-{} % then",
+                    100.0 * half_width
+                ),
                 Stop::Precise { half_width, .. } => format!(
                     "until its rate is known to +-{} % (batch means), at most {A_THREAD} \
                      acquisitions a thread or {LONGEST}",

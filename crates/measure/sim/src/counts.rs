@@ -53,6 +53,8 @@ pub(crate) struct Counts {
     /// Says whether the warm-up ended because nothing drifted any more.
     pub(crate) settled: Cell<bool>,
     pub(crate) batches: Batches,
+    /// Cycles of counting after which the half-width is looked at the next time.
+    next_look: Cell<u64>,
     pub(crate) total: Cell<u64>,
     /// Pieces of work of a program.
     pub(crate) worked: Cell<u64>,
@@ -99,6 +101,9 @@ pub(crate) struct Limits {
     pub(crate) cycles: u64,
     /// The half-width, as a part of the rate, that is enough.
     pub(crate) precision: Option<f64>,
+    /// Cycles of counting after which, and after each time twice as many, this half-width is
+    /// enough too.
+    pub(crate) enough_after: Option<(u64, f64)>,
     pub(crate) longest_quiet_ns: f64,
     /// Says whether readers share the locks.
     pub(crate) readers_share: bool,
@@ -146,6 +151,7 @@ impl Counts {
             counting: Cell::new(limits.warmup == 0 && limits.warmup_cycles == 0),
             settled: Cell::new(true),
             batches: Batches::new(limits.batch()),
+            next_look: Cell::new(limits.enough_after.map_or(u64::MAX, |(cycles, _)| cycles)),
             total: Cell::new(0),
             worked: Cell::new(0),
             started: Cell::new(0),
@@ -240,8 +246,17 @@ impl Counts {
                 return true;
             }
         }
-        total - self.warmup.get() >= limits.acquisitions
-            || now.saturating_sub(self.started.get()) >= limits.cycles
+        let passed = now.saturating_sub(self.started.get());
+        if passed >= self.next_look.get() {
+            self.next_look.set(2 * passed);
+            if let Some((half_width, _)) = self.batches.precision()
+                && let Some((_, enough)) = limits.enough_after
+                && half_width <= enough
+            {
+                return true;
+            }
+        }
+        total - self.warmup.get() >= limits.acquisitions || passed >= limits.cycles
     }
 
     /// Returns what shows that something gets on: acquisitions, and the work of programs.

@@ -90,6 +90,8 @@ pub(crate) struct Cpu {
     /// Says whether it holds a lock of the system, so that it is descheduled only after that.
     pub(crate) in_system: Cell<bool>,
     pub(crate) preempt_after: Cell<bool>,
+    /// The CPU behind it in line for a lock of the system, if one is.
+    pub(crate) behind: Cell<usize>,
     pub(crate) ready_since: Cell<u64>,
     pub(crate) stolen: Cell<u64>,
     /// Cycles that it has been halted.
@@ -137,6 +139,7 @@ impl Cpu {
             preempt: Cell::new(false),
             in_system: Cell::new(false),
             preempt_after: Cell::new(false),
+            behind: Cell::new(0),
             ready_since: Cell::new(0),
             stolen: Cell::new(0),
             halted: Cell::new(0),

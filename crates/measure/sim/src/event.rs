@@ -5,6 +5,8 @@
 //! decided by the engine (by the number that [`Queue::push`] returns).
 
 use std::cell::{Cell, UnsafeCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,10 @@ const SEQ_SHIFT: u32 = 24;
 
 /// Counts how many of the next entries to be due are searched one by one.
 const NEAR: usize = 8;
+/// The most entries that one is inserted behind; it is a late one where more are due before it.
+const BEHIND: usize = 64;
+/// The number of late entries that are taken over when none is left that is due soon.
+const TAKEN: usize = 32;
 
 /// The largest number of a CPU or line.
 pub(crate) const MAX_TARGET: usize = (1 << TARGET_BITS) - 1;
@@ -45,11 +51,81 @@ pub(crate) struct Event {
     pub(crate) target: usize,
 }
 
-/// The queue. Entries are 128-bit keys: time, number, kind, target.
+/// Holds the entries, which are 128-bit keys: time, number, kind, target.
+struct Entries {
+    /// Those due before `limit`, the latest first, so that the earliest is taken from the
+    /// end: most new entries are among the next to be due, and are inserted there.
+    soon: Vec<u128>,
+    /// The others: thousands of waits that end by time, and of which most mean nothing
+    /// any more when they are due.
+    late: BinaryHeap<Reverse<u128>>,
+    limit: u128,
+}
+
+impl Entries {
+    #[inline]
+    fn insert(&mut self, key: u128) {
+        if key >= self.limit {
+            return self.late.push(Reverse(key));
+        }
+        // A search from the end is faster where it ends soon, and it does.
+        let (far, near) = self.soon.split_at(self.soon.len().saturating_sub(NEAR));
+        let place = match near.iter().rposition(|&entry| entry > key) {
+            Some(before) => far.len() + before + 1,
+            None => far.partition_point(|&entry| entry > key),
+        };
+        if place + BEHIND < self.soon.len() {
+            self.is_late(place, key);
+        } else {
+            self.soon.insert(place, key);
+        }
+    }
+
+    /// Moves what is due after a late entry to the late ones, with it.
+    #[cold]
+    fn is_late(&mut self, place: usize, key: u128) {
+        self.late.extend(self.soon.drain(..place).map(Reverse));
+        self.late.push(Reverse(key));
+        self.limit = key;
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u128> {
+        let key = self.soon.pop()?;
+        if self.soon.is_empty() && self.limit < u128::MAX {
+            self.take_over();
+        }
+        Some(key)
+    }
+
+    /// Moves the first of the late entries to those that are due soon, of which none is left.
+    #[cold]
+    fn take_over(&mut self) {
+        let late = std::iter::from_fn(|| self.late.pop().map(|Reverse(key)| key));
+        self.soon.extend(late.take(TAKEN));
+        self.soon.reverse();
+        self.limit = self.late.peek().map_or(u128::MAX, |Reverse(key)| *key);
+    }
+
+    /// Removes the entry of this time and number, if it is there.
+    fn remove(&mut self, key: u128) {
+        let is_same = |entry: u128| entry >> SEQ_SHIFT == key >> SEQ_SHIFT;
+        let is_later = |entry: &u128| *entry >> SEQ_SHIFT > key >> SEQ_SHIFT;
+        let place = self.soon.partition_point(is_later);
+        if self.soon.get(place).is_some_and(|&entry| is_same(entry)) {
+            self.soon.remove(place);
+            if self.soon.is_empty() {
+                self.take_over();
+            }
+        } else if key >> SEQ_SHIFT >= self.limit >> SEQ_SHIFT {
+            self.late.retain(|&Reverse(entry)| !is_same(entry));
+        }
+    }
+}
+
+/// The queue.
 pub(crate) struct Queue {
-    /// The latest first, so that the earliest is taken from the end: most new
-    /// entries are among the next to be due, and are inserted there.
-    entries: UnsafeCell<Vec<u128>>,
+    entries: UnsafeCell<Entries>,
     seq: Cell<u64>,
     /// Time of the earliest entry: a CPU may run until then without
     /// synchronisation.
@@ -59,7 +135,11 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn new() -> Self {
         Self {
-            entries: UnsafeCell::new(Vec::with_capacity(1024)),
+            entries: UnsafeCell::new(Entries {
+                soon: Vec::with_capacity(1024),
+                late: BinaryHeap::new(),
+                limit: u128::MAX,
+            }),
             seq: Cell::new(0),
             horizon: Cell::new(u64::MAX),
         }
@@ -81,13 +161,7 @@ impl Queue {
         // SAFETY: the entries are borrowed only within these methods, which
         // call nothing that could re-enter them.
         let entries = unsafe { &mut *self.entries.get() };
-        // A search from the end is faster where it ends soon, and it does.
-        let (far, near) = entries.split_at(entries.len().saturating_sub(NEAR));
-        let place = match near.iter().rposition(|&entry| entry > key) {
-            Some(before) => far.len() + before + 1,
-            None => far.partition_point(|&entry| entry > key),
-        };
-        entries.insert(place, key);
+        entries.insert(key);
         if time < self.horizon.get() {
             self.horizon.set(time);
         }
@@ -100,15 +174,8 @@ impl Queue {
         // SAFETY: as in `push`.
         let entries = unsafe { &mut *self.entries.get() };
         let key = (u128::from(time) << 64) | u128::from(seq << SEQ_SHIFT);
-        let is_later = |entry: &u128| entry >> SEQ_SHIFT > key >> SEQ_SHIFT;
-        let place = entries.partition_point(is_later);
-        if entries
-            .get(place)
-            .is_some_and(|entry| entry >> SEQ_SHIFT == key >> SEQ_SHIFT)
-        {
-            entries.remove(place);
-            self.note_horizon();
-        }
+        entries.remove(key);
+        self.note_horizon();
     }
 
     /// Notes when the earliest entry is due.
@@ -116,8 +183,12 @@ impl Queue {
     fn note_horizon(&self) {
         // SAFETY: as in `push`.
         let entries = unsafe { &*self.entries.get() };
-        self.horizon
-            .set(entries.last().map_or(u64::MAX, |key| (key >> 64) as u64));
+        self.horizon.set(
+            entries
+                .soon
+                .last()
+                .map_or(u64::MAX, |key| (key >> 64) as u64),
+        );
     }
 
     /// Takes the earliest entry.
@@ -125,7 +196,7 @@ impl Queue {
     pub(crate) fn pop(&self) -> Option<Event> {
         // SAFETY: as in `push`.
         let entries = unsafe { &mut *self.entries.get() };
-        let key = entries.pop()?;
+        let key = entries.take()?;
         self.note_horizon();
         let low = key as u64;
         Some(Event {
@@ -186,20 +257,33 @@ mod tests {
 
     #[test]
     fn many_come_out_in_order() {
-        let rng = crate::rng::Rng::new(2);
-        let queue = Queue::new();
-        let mut expected = std::collections::BTreeSet::new();
-        for round in 0..500 {
-            for _ in 0..rng.below(20) {
-                let time = round + rng.below(1 << rng.below(12)) as u64;
-                expected.insert((time, queue.push(time, Kind::Cpu, 0)));
+        // Near ones only, and with some that are due long after most of them.
+        for longest in [12, 30] {
+            let rng = crate::rng::Rng::new(2);
+            let queue = Queue::new();
+            let mut expected = std::collections::BTreeSet::new();
+            for round in 0..500 {
+                for _ in 0..rng.below(20) {
+                    let time = round + rng.below(1 << rng.below(longest)) as u64;
+                    expected.insert((time, queue.push(time, Kind::Cpu, 0)));
+                }
+                for _ in 0..rng.below(3).min(expected.len()) {
+                    let place = rng.below(expected.len());
+                    let (time, seq) = *expected.iter().nth(place).unwrap();
+                    queue.remove(time, seq);
+                    expected.remove(&(time, seq));
+                }
+                for _ in 0..rng.below(20) {
+                    let horizon = expected.first().map_or(u64::MAX, |(time, _)| *time);
+                    assert_eq!(queue.horizon(), horizon);
+                    let event = queue.pop().map(|event| (event.time, event.seq));
+                    assert_eq!(event, expected.pop_first());
+                }
             }
-            for _ in 0..rng.below(20) {
-                let horizon = expected.first().map_or(u64::MAX, |(time, _)| *time);
-                assert_eq!(queue.horizon(), horizon);
-                let event = queue.pop().map(|event| (event.time, event.seq));
-                assert_eq!(event, expected.pop_first());
+            while let Some(event) = queue.pop() {
+                assert_eq!(Some((event.time, event.seq)), expected.pop_first());
             }
+            assert!(expected.is_empty());
         }
     }
 }

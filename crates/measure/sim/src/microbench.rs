@@ -224,6 +224,7 @@ impl Bench<'_> {
             acquisitions: u64::MAX,
             cycles: u64::MAX,
             precision: None,
+            enough_after: None,
             // Nothing here is an acquisition, by which progress is seen.
             longest_quiet_ns: 2e7,
             readers_share: false,

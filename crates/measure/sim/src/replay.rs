@@ -261,6 +261,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         acquisitions: u64::MAX,
         cycles: u64::MAX,
         precision: None,
+        enough_after: None,
         longest_quiet_ns: longest.max().unwrap_or(0) as f64 * 4.0,
         readers_share: under.readers_share(),
         is_round: false,

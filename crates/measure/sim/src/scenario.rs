@@ -17,6 +17,16 @@ pub enum Stop {
     Acquisitions(u64),
     /// It ends after this much simulated time, in ms.
     Milliseconds(f64),
+    /// It ends after this much simulated time, in ms, in which CPUs that threads share have
+    /// several time slices. Where waiters sleep, a slice seldom ends, because CPUs are given
+    /// up before: there it ends after a quarter, a half or all of that time, when half the
+    /// width of the rate's 95 % interval is this fraction of it.
+    Slices {
+        /// The time, in ms.
+        ms: f64,
+        /// The half-width that is enough, such as 0.04.
+        half_width: f64,
+    },
     /// It ends when half the width of the 95 % interval of the rate is this fraction of
     /// it, by batch means; the warm-up ends when the rate no longer drifts.
     /// Each of the two takes at most `most` acquisitions;
@@ -66,11 +76,16 @@ impl Stop {
     /// Returns enough time slices where virtual CPUs, or threads, share hardware threads.
     pub fn slices(machine: &Machine) -> Self {
         const SLICES: f64 = 4.0;
-        let slice = match machine.get(FigureKey::VmVcpus) > 0.0 {
-            true => FigureKey::VmSliceUs,
-            false => FigureKey::SchedulerSliceUs,
-        };
-        Self::Milliseconds(SLICES * machine.get(slice) / 1e3)
+        /// Less than what seeds and variants of a machine differ by.
+        const ENOUGH: f64 = 0.04;
+        let ms = |slice: FigureKey| SLICES * machine.get(slice) / 1e3;
+        match machine.get(FigureKey::VmVcpus) > 0.0 {
+            true => Self::Milliseconds(ms(FigureKey::VmSliceUs)),
+            false => Self::Slices {
+                ms: ms(FigureKey::SchedulerSliceUs),
+                half_width: ENOUGH,
+            },
+        }
     }
 }
 
@@ -166,7 +181,7 @@ impl Scenario {
                     "a half-width of {half_width} within {most} acquisitions was asked for; it must be between 0 and 1, within at least one"
                 ))
             }
-            Stop::Milliseconds(ms) if !(ms > 0.0 && ms < 1e9) => fault(format!(
+            Stop::Milliseconds(ms) | Stop::Slices { ms, .. } if !(ms > 0.0 && ms < 1e9) => fault(format!(
                 "a simulated time of {ms} ms was asked for; it must be above 0"
             )),
             _ => Ok(hardware),

@@ -35,6 +35,8 @@ const MOST_LINES: usize = MAX_TARGET;
 /// with a queue collapses once a thread in line loses its CPU; with two threads a CPU that
 /// takes some slices to happen, and what came before is no part of a long run.
 const SETTLING: f64 = 0.5;
+/// The shortest run of a lock whose waiters sleep, as a part of those slices.
+const SHORTEST: f64 = 0.25;
 
 /// Contexts of a thread: one for each lock, or of many locks one for each that it can hold.
 fn contexts(locks: usize) -> usize {
@@ -126,7 +128,13 @@ impl Run<'_> {
             Stop::Each(_) | Stop::Round(_) => (u64::MAX, u64::MAX),
             Stop::Acquisitions(n) => (n, u64::MAX),
             Stop::Precise { most, .. } => (most, u64::MAX),
-            Stop::Milliseconds(ms) => (u64::MAX, in_cycles(ms)),
+            Stop::Milliseconds(ms) | Stop::Slices { ms, .. } => (u64::MAX, in_cycles(ms)),
+        };
+        let enough_after = match scenario.stop {
+            Stop::Slices { ms, half_width } if kind.parks() => {
+                Some((in_cycles(ms * SHORTEST), half_width))
+            }
+            _ => None,
         };
         let limits = Limits {
             // Long enough for every thread to have acquired.
@@ -136,13 +144,17 @@ impl Run<'_> {
                 _ => (acquisitions.min(10_000) / 10).max(4 * threads as u64 * known),
             },
             warmup_cycles: match scenario.stop {
-                Stop::Milliseconds(ms) if all > hardware => in_cycles(ms * SETTLING),
+                Stop::Milliseconds(_) | Stop::Slices { .. } if all > hardware => {
+                    let least = enough_after.map_or(cycles, |(least, _)| least);
+                    (least as f64 * SETTLING) as u64
+                }
                 _ => 0,
             },
             precision: match scenario.stop {
                 Stop::Precise { half_width, .. } => Some(half_width),
                 _ => None,
             },
+            enough_after,
             acquisitions,
             cycles,
             longest_quiet_ns: scenario.workload.longest_quiet_ns(),

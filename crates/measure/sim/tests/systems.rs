@@ -48,6 +48,25 @@ fn locks_that_sleep_keep_most_with_more_threads_and_spins_in_order_do_not() {
     }
 }
 
+/// A lock whose waiters sleep needs no several slices to show its rate; one that spins does.
+#[test]
+fn locks_that_sleep_are_simulated_for_a_part_of_the_slices() {
+    let slices = Stop::slices(&Machine::builtin("flat-16").unwrap());
+    let Stop::Slices { ms, half_width } = slices else {
+        panic!("{slices:?} of a machine that is not virtual");
+    };
+    for (lock, sleeps) in [("std", true), ("pthread", true), ("ttas", false)] {
+        let [long, short] = [Stop::Milliseconds(ms), slices].map(|stop| {
+            let mut scenario = shared(lock, 8, 50.0, 100.0);
+            scenario.stop = stop;
+            run(&scenario).unwrap()
+        });
+        let ratio = short.ops_per_s / long.ops_per_s;
+        assert!((ratio - 1.0).abs() < 2.0 * half_width, "{lock}: {ratio}");
+        assert_eq!(short.acquisitions < long.acquisitions / 2, sleeps, "{lock}");
+    }
+}
+
 /// Who holds a lock when its slice ends keeps the others waiting for the slices of those
 /// before it.
 #[test]

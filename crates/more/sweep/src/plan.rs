@@ -319,7 +319,7 @@ fn cost(spec: &Spec, machine: &Machine, place: CellPlace) -> f64 {
     }
     let most = match spec.stop(machine, threads) {
         Stop::Acquisitions(count) | Stop::Precise { most: count, .. } => count,
-        Stop::Milliseconds(_) | Stop::Each(_) | Stop::Round(_) => return 1e6,
+        Stop::Milliseconds(_) | Stop::Slices { .. } | Stop::Each(_) | Stop::Round(_) => return 1e6,
     };
     most as f64 * (10.0 + threads as f64)
 }
