@@ -127,6 +127,10 @@ impl<P: Platform> FutexQueue<P> {
     /// Releases the lock, or hands it to the first in line.
     fn release(&self, engine: &Engine) {
         engine.sync();
+        if self.line.get().is_some() {
+            // Meanwhile more may come to stand in line, and nobody leaves it.
+            self.lock.swap(FREE, Ordering::Release);
+        }
         match self.line.get() {
             None => {
                 self.is_held.set(false);
