@@ -126,6 +126,16 @@ processor! {
     /// Says whether a barrier (IBPB) flushes the targets of direct branches too (1) or not
     /// (0).
     barrier_direct: 0.0, 1.0;
+    /// Cycles from one read of the time-stamp counter to the next with nothing between; 0 if
+    /// not given.
+    #[serde(default = "Figure::not_given")]
+    counter_read: 0.0, 1000.0;
+    /// Share of the cycles between that such a read does not hide, as long as it takes longer.
+    #[serde(default = "Figure::not_given")]
+    counter_shown: 0.0, 1.0;
+    /// Cycles that two reads report beyond those between, where those take longer.
+    #[serde(default = "Figure::not_given")]
+    counter_beyond: 0.0, 1000.0;
 }
 
 /// Says why a processor file is wrong, in one sentence.
@@ -207,6 +217,15 @@ impl Processor {
                             .any(|(from, to)| (*from..=*to).contains(&model))
                 })
             })
+    }
+
+    /// Returns the cycles from one read of the time-stamp counter to the next, with code between
+    /// that takes so many alone; none where that is not known of the processor. A read executes
+    /// while what follows is fetched and decoded, so that most of a short stretch is hidden.
+    pub fn between_reads(&self, cycles: f64) -> Option<f64> {
+        let read = self.counter_read.value;
+        let hidden = read + self.counter_shown.value * cycles;
+        (read > 0.0).then(|| hidden.max(cycles + self.counter_beyond.value))
     }
 
     /// Reads a processor file.

@@ -92,3 +92,25 @@ fn cycles_follow_from_events() {
         assert_eq!(causes, usize::from(!free), "{name}");
     }
 }
+
+#[test]
+fn reads_of_the_counter_report_what_was_measured_between_them() {
+    let between = |name: &str, cycles: f64| Processor::named(name).unwrap().between_reads(cycles);
+    // Jumps that take so long alone, and what two reads around them reported.
+    for (name, cycles, reported) in [
+        ("emerald-rapids", 0.0, 29.0),
+        ("emerald-rapids", 29.0, 38.0),
+        ("emerald-rapids", 47.7, 51.7),
+        ("emerald-rapids", 115.0, 118.0),
+        ("zen-5", 0.0, 37.5),
+        ("zen-5", 40.0, 37.5),
+        ("zen-5", 64.0, 77.0),
+    ] {
+        let ours = between(name, cycles).unwrap();
+        assert!(
+            (ours / reported - 1.0).abs() <= 0.2,
+            "{name}, {cycles}: {ours}"
+        );
+    }
+    assert_eq!(between("zen-3", 20.0), None, "not measured");
+}

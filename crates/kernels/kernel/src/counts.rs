@@ -1,7 +1,7 @@
 //! Counts of a boot between its markers, by mode, as the plugin reports them: instructions,
 //! misses, and the cycles of a modelled front end. It must never count anything itself.
 
-use locklab_frontend::{Account, Cause, Event};
+use locklab_frontend::{Account, Cause, Event, Processor};
 use serde::{Deserialize, Serialize};
 
 /// The events that say which branches were cold, each with what it counts.
@@ -114,12 +114,21 @@ impl Spans {
     pub fn cycles(&self) -> Option<f64> {
         Some(self.frontend.as_ref()?.cycles() / self.count as f64)
     }
+
+    /// Returns what two reads of the time-stamp counter around a span report, in cycles, if a
+    /// front end is modelled of which that is known.
+    pub(crate) fn between_reads(&self) -> Option<f64> {
+        let modelled = &self.frontend.as_ref()?.processor;
+        let mut known = Processor::names().filter_map(|name| Processor::named(name).ok());
+        let processor = known.find(|processor| processor.name == *modelled)?;
+        processor.between_reads(self.cycles()?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_frontend::{Events, Processor};
+    use locklab_frontend::Events;
 
     #[test]
     fn rows_say_which_branches_were_cold_in_both_modes() {
@@ -141,5 +150,36 @@ mod tests {
         assert_eq!(rows.len(), cycles + BRANCHES.len());
         assert_eq!(rows[cycles - 1], front.cycles() / 2.0);
         assert_eq!(rows[cycles..], [20.0, 0.0, 2.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn two_reads_hide_most_of_a_short_span() {
+        let processor = Processor::named("coffee-lake").unwrap();
+        let spans = |instructions| Spans {
+            count: 1,
+            user: ModeCounts::default(),
+            kernel: ModeCounts::default(),
+            frontend: Some(FrontEnd {
+                processor: processor.name.clone(),
+                user: processor.account(instructions, &Events::default()),
+                kernel: processor.account(0, &Events::default()),
+            }),
+        };
+        let [short, longer, long, longest] = [40, 80, 400, 480].map(spans);
+        let reported = |spans: &Spans| spans.between_reads().unwrap();
+        let cycles = |spans: &Spans| spans.cycles().unwrap();
+        let (few, many) = (
+            reported(&longer) - reported(&short),
+            cycles(&longer) - cycles(&short),
+        );
+        assert!((few - 0.31 * many).abs() < 1e-9, "{few} of {many}");
+        let (all, of) = (
+            reported(&longest) - reported(&long),
+            cycles(&longest) - cycles(&long),
+        );
+        assert!((all - of).abs() < 1e-9, "{all} of {of}");
+        let mut other = spans(40);
+        other.frontend.as_mut().unwrap().processor = "a file's".into();
+        assert_eq!(other.between_reads(), None);
     }
 }

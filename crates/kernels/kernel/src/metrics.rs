@@ -9,8 +9,8 @@ use crate::spinlock_matrix::{self, cells};
 use crate::workload::{Load, Workload};
 use locklab_lab::experiment::{Metric, Role, Source, Values};
 use locklab_lab::metric::{
-    CYCLES, CYCLES_KERNEL, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS, INSTRUCTIONS_KERNEL,
-    INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
+    CYCLES, CYCLES_KERNEL, CYCLES_READS, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS,
+    INSTRUCTIONS_KERNEL, INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
 };
 
 type Figure = (&'static str, &'static str, fn(&Measured) -> Option<f64>);
@@ -60,7 +60,10 @@ const FRONT_END: &[Figure] = &[
 ];
 
 /// The figures of the spans that a patch marks, by a modelled front end.
-const SPANS: &[Figure] = &[(CYCLES_SPAN, "/span", |m| m.spans.as_ref()?.cycles())];
+const SPANS: &[Figure] = &[
+    (CYCLES_SPAN, "/span", |m| m.spans.as_ref()?.cycles()),
+    (CYCLES_READS, "/span", |m| m.spans.as_ref()?.between_reads()),
+];
 
 const KVM: &[Figure] = &[("time", "ns/unit", |m| {
     Some(m.elapsed_ns as f64 / m.work as f64)

@@ -22,6 +22,8 @@ pub const CYCLES_KERNEL: &str = "cycles:k";
 pub const CYCLES_USER: &str = "cycles:u";
 /// The ones of a span of code that a kernel marks, both modes.
 pub const CYCLES_SPAN: &str = "cycles:span";
+/// The ones that two reads of the time-stamp counter around such a span report.
+pub const CYCLES_READS: &str = "cycles:reads";
 /// Misses of the first-level instruction cache, of the model.
 pub const L1I_MISSES: &str = "l1i-misses";
 /// The ones of the kernel.
