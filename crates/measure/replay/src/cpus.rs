@@ -14,7 +14,8 @@ const AT_A_TIME: usize = 4096;
 const AHEAD: usize = 4;
 
 /// Calls `take` with the records of all threads in order of time, which another CPU reads
-/// meanwhile, some ahead: [`Trace::in_order`]. Returns what it returns.
+/// meanwhile, some ahead: [`Trace::in_order`]. Returns what it returns. Records that say
+/// where a window ends are left out: what they mean for locks stands before them.
 ///
 /// # Panics
 /// If `take` does.
@@ -25,7 +26,8 @@ pub(crate) fn in_order_ahead<'a, R>(
     thread::scope(|scope| {
         let (send, receive) = sync_channel(AHEAD);
         scope.spawn(move || {
-            let mut records = trace.in_order();
+            let says_more = |(_, _, event): &_| !matches!(event, Event::Window { .. });
+            let mut records = trace.in_order().filter(says_more);
             loop {
                 let some: Vec<_> = records.by_ref().take(AT_A_TIME).collect();
                 // Nobody may want more of them.

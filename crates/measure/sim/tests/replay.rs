@@ -194,6 +194,28 @@ fn a_seed_gives_the_same_run_and_another_another() {
 }
 
 #[test]
+fn threads_that_take_two_locks_in_opposite_orders_deadlock_under_every_lock() {
+    let nested = |outer, inner| {
+        [
+            acquire(outer),
+            Step::Work(1000),
+            acquire(inner),
+            Step::Work(1000),
+            release(inner),
+            release(outer),
+            Step::Work(1000),
+        ]
+    };
+    let opposite = program(&[&nested(0, 1), &nested(1, 0)], 2, 0);
+    let same = program(&[&nested(0, 1), &nested(0, 1)], 2, 0);
+    for lock in [None, Some("mcs"), Some("futex")] {
+        let error = run(&opposite, lock, 2).unwrap_err();
+        assert!(matches!(error, SimError::Deadlock(_)), "{lock:?}: {error}");
+        run(&same, lock, 2).unwrap();
+    }
+}
+
+#[test]
 fn what_cannot_be_run_is_said() {
     let turn = turn(1000, 100);
     let program = program(&[&turn[..]], 1, 0);

@@ -209,8 +209,10 @@ pub enum Event<'a> {
         /// Nanoseconds of CPU time.
         ran_ns: u64,
     },
-    /// From here on operations that wait for nobody are recorded too, or no longer. It is of
-    /// no thread of the program, and holds for all.
+    /// From here on operations that wait for nobody are recorded too, or no longer. In a file
+    /// it is of no thread of the program, and holds for all. Among the records of a thread as
+    /// they are read, without gaps, it says where nothing is known any more of what the thread
+    /// has.
     Window {
         /// Says whether they are.
         begins: bool,

@@ -59,6 +59,8 @@ impl Trace {
             }
             match event {
                 Event::Stack { number, .. } if !used.contains(&number) => {}
+                // A file has these apart from all threads, and a part has no windows.
+                Event::Window { .. } => {}
                 Event::Image { .. }
                 | Event::Module { .. }
                 | Event::Stack { .. }
@@ -191,5 +193,22 @@ mod tests {
                 (55, Event::Acquired)
             ]
         );
+    }
+
+    #[test]
+    fn a_part_of_a_recording_in_windows_has_its_threads() {
+        let lock = 64;
+        let takes = |at| [(at, request(lock, 0)), (at, Event::Acquired)];
+        let first = [takes(10), takes(70)].concat();
+        let turns = vec![
+            (20, Event::Window { begins: false }),
+            (60, Event::Window { begins: true }),
+        ];
+        let header = Header::new(1.0, 1, 9, "a machine", "program");
+        let whole = Trace::read(file(&header, &[first, turns], 100).unwrap()).unwrap();
+        let part = Trace::read(whole.part(5..50).unwrap()).unwrap();
+        let events = part.events(&part.threads[0]).map(|(_, event)| event);
+        let acquired = events.filter(|event| matches!(event, Event::Acquired));
+        assert_eq!(acquired.count(), 2);
     }
 }

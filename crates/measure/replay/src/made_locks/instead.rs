@@ -80,6 +80,15 @@ impl<'a> Iterator for Instead<'a> {
                     self.held.push((tick, event));
                     self.ends(&section);
                 }
+                Place::Forgotten => {
+                    self.ready.extend(self.held.drain(..));
+                    if self.deeds.forget() {
+                        let lock = self.pair.condition;
+                        self.ready.push_back((tick, Event::Release { lock }));
+                        self.ready.push_back((tick, Event::Released));
+                    }
+                    self.ready.push_back((tick, event));
+                }
             }
         }
     }

@@ -28,6 +28,8 @@ pub(super) enum Place {
     Within,
     /// It ends this one.
     Ends(Section),
+    /// It lies in none, and behind it nothing is known of the thread.
+    Forgotten,
 }
 
 /// Follows the sections of the mutex in a thread, record by record.
@@ -67,6 +69,10 @@ impl Sections {
                 Some(_) => Place::Begins,
                 None => Place::Outside,
             };
+        }
+        if let Event::Window { .. } = event {
+            (self.open, self.given_up) = (None, false);
+            return Place::Forgotten;
         }
         let Some(open) = &mut self.open else {
             return Place::Outside;
@@ -113,12 +119,20 @@ pub(super) enum Deed {
 #[derive(Default)]
 pub(super) struct Deeds {
     since: Option<u64>,
+    /// Says whether it is known what it did before.
     later: bool,
 }
 
 impl Deeds {
+    /// Notes that nothing is known of the thread until its next section. Returns whether it
+    /// had the lock.
+    pub(super) fn forget(&mut self) -> bool {
+        self.later = false;
+        self.since.take().is_some()
+    }
+
     pub(super) fn next(&mut self, section: &Section) -> Deed {
-        // Who gives back first has taken it before the recording began.
+        // Who gives back first has taken it before the recording began, or between windows.
         if !std::mem::replace(&mut self.later, true) && section.signalled {
             self.since = Some(0);
         }

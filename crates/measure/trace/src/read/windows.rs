@@ -5,7 +5,9 @@
 //! Here the time between windows takes none: whoever waits across it waits for as long as
 //! the windows last. What a thread held when a window ended it no longer holds, unless it
 //! waits for something all the while. So whoever reads knows nothing of windows, and all
-//! times and counts are of the windows together.
+//! times and counts are of the windows together. Only who follows more of a thread than its
+//! locks is told: the end of a window stands among a thread's records where what it held is
+//! forgotten.
 //!
 //! It must never show an operation that was recorded in part.
 
@@ -148,12 +150,15 @@ impl<'a, E> WithoutGaps<'a, E> {
         }
     }
 
-    /// Shows that the thread releases what it holds: how long it does is not known.
+    /// Shows that the thread releases what it holds, as how long it does is not known, and
+    /// that nothing is known of it until its next record.
     fn forget(&mut self, tick: u64) {
         for lock in self.held.drain(..).rev() {
             self.ready.push_back((tick, Event::Release { lock }));
             self.ready.push_back((tick, Event::Released));
         }
+        self.ready
+            .push_back((tick, Event::Window { begins: false }));
     }
 
     /// Takes the next record.
@@ -287,7 +292,8 @@ impl<'a, E: Iterator<Item = (u64, Event<'a>)>> Iterator for WithoutGaps<'a, E> {
                 Some((tick, event)) => self.take(tick, event),
                 None => {
                     self.ended = true;
-                    if self.last.window + 1 < self.windows.windows.len() && self.pending.is_none() {
+                    let later = self.last.window + 1 < self.windows.windows.len();
+                    if later && self.last.within && self.pending.is_none() {
                         self.forget(self.windows.end_of(self.last.window));
                     }
                 }
@@ -304,6 +310,13 @@ mod tests {
     use crate::write::file;
 
     const LOCK: u64 = 0x100;
+
+    /// What is shown of a thread that has the lock when the first window ends.
+    const FORGOTTEN: [(u64, Event<'static>); 3] = [
+        (100, Event::Release { lock: LOCK }),
+        (100, Event::Released),
+        (100, Event::Window { begins: false }),
+    ];
 
     fn asks(attempt: Attempt) -> Event<'static> {
         Event::Request {
@@ -334,6 +347,7 @@ mod tests {
             Event::Released => Some(Event::Released),
             Event::Sleep { timed } => Some(Event::Sleep { timed }),
             Event::Slept => Some(Event::Slept),
+            Event::Window { begins } => Some(Event::Window { begins }),
             event => panic!("{event:?}"),
         };
         let events = trace.events(&trace.threads[0]);
@@ -362,10 +376,9 @@ mod tests {
             (960, Event::Acquired),
         ];
         let (_, shown) = shown(&records);
-        let free = [(100, Event::Release { lock: LOCK }), (100, Event::Released)];
         assert_eq!(shown[..2], records[..2]);
-        assert_eq!(shown[2..4], free);
-        assert_eq!(shown[4..], [(150, waits), (160, Event::Acquired)]);
+        assert_eq!(shown[2..5], FORGOTTEN);
+        assert_eq!(shown[5..], [(150, waits), (160, Event::Acquired)]);
     }
 
     #[test]
@@ -376,13 +389,13 @@ mod tests {
         // It begins to wait between the windows.
         let sleeps = Event::Sleep { timed: true };
         let (_, late) = shown(&[(500, sleeps), (950, Event::Slept)]);
-        assert_eq!(late, [(100, sleeps), (150, Event::Slept)]);
+        assert_eq!(late[..1], FORGOTTEN[2..]);
+        assert_eq!(late[1..], [(100, sleeps), (150, Event::Slept)]);
         let (_, early) = shown(&[(50, waits), (500, Event::Acquired)]);
-        let free = [(100, Event::Release { lock: LOCK }), (100, Event::Released)];
         assert_eq!(early[..2], [(50, waits), (100, Event::Acquired)]);
-        assert_eq!(early[2..], free);
+        assert_eq!(early[2..], FORGOTTEN);
         let (_, between) = shown(&[(400, waits), (500, Event::Acquired)]);
-        assert_eq!(between, []);
+        assert_eq!(between, FORGOTTEN[2..]);
     }
 
     #[test]
