@@ -6,7 +6,7 @@ mod waiting;
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, AtomicInt, Ordering, Platform};
 use crate::raw::{Info, RawLock};
-use waiting::{Phase, SLEPT, WaitingWriters};
+use waiting::{OtherWriters, Phase, WaitingWriters};
 
 /// The mark in the word of readers that writers have it, or had it last.
 const WRITING: u32 = 1;
@@ -42,7 +42,8 @@ fn let_writer_go_first<P: Platform>(readers: &P::U32) {
 /// begins that of readers if no writer holds it, and otherwise sleeps until the writer has
 /// begun it. The last reader begins the phase of writers if a writer waits. A release by a
 /// writer leaves the phase as it is unless readers wait, so that another writer gets it
-/// cheaply. Nobody spins, but for the time in which another says that it has begun a phase.
+/// cheaply. Other writers sleep only while it lets them, which it takes back just before it
+/// releases. Nobody spins, but while another says that, or that it has begun a phase.
 ///
 /// The default kind prefers readers: a writer's release begins their phase if one waits.
 /// With `WRITERS_FIRST`, a release hands the lock to a writer that waits, and a reader that
@@ -62,8 +63,7 @@ fn let_writer_go_first<P: Platform>(readers: &P::U32) {
 pub struct GlibcRw<P: Platform = NativePlatform, const WRITERS_FIRST: bool = false> {
     readers: P::U32,
     phase: Phase<P>,
-    /// The word on which other writers sleep: [`SLEPT`] if one does.
-    writers: P::U32,
+    others: OtherWriters<P>,
     /// Those that wait for another, where writers go first.
     waiting: WaitingWriters<P>,
 }
@@ -74,7 +74,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
         Self {
             readers: P::U32::ZERO,
             phase: Phase::new(),
-            writers: P::U32::ZERO,
+            others: OtherWriters::new(),
             waiting: WaitingWriters::new(),
         }
     }
@@ -139,19 +139,9 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
             if WRITERS_FIRST && self.waiting.accept() {
                 break None;
             }
-            // H8: pairs with H9, which comes after the release: either that sees this, or
-            // the next line sees the release.
-            self.writers.swap(SLEPT, Ordering::Acquire);
-            let is_held = self.readers.load(Ordering::Relaxed) & WRITER != 0;
-            if is_held && !(WRITERS_FIRST && self.waiting.is_handed_over()) {
-                P::wait(&self.writers, SLEPT);
-                has_slept = true;
-            }
+            has_slept |= self.others.sleep();
         };
-        if has_slept {
-            // Others may sleep still.
-            self.writers.store(SLEPT, Ordering::Relaxed);
-        }
+        self.others.may_sleep(has_slept);
         found
     }
 
@@ -165,6 +155,8 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
                 Some(now) => readers = now,
                 None => return,
             }
+        } else {
+            self.others.may_sleep(false);
         }
         while readers & WRITING == 0 {
             if readers < READER {
@@ -178,13 +170,6 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
         }
         // As in `wait_to_read`.
         self.phase.await_end_of(0);
-    }
-
-    fn wake_other_writer(&self) {
-        // H9: pairs with H8.
-        if self.writers.swap(0, Ordering::Release) & SLEPT != 0 {
-            P::wake(&self.writers);
-        }
     }
 
     /// Acquires for reading.
@@ -273,9 +258,10 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
     /// The caller holds the lock for writing.
     #[inline(always)]
     pub unsafe fn downgrade(&self) {
+        let sleep = self.others.may_sleep_no_more();
         self.change(|readers| (readers & !(WRITER | WRITING)) + READER);
         self.phase.begin(0);
-        self.wake_other_writer();
+        self.others.wake(sleep);
     }
 }
 
@@ -284,7 +270,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> Default for GlibcRw<P, WRITERS_FIRS
         Self {
             readers: P::U32::new(0),
             phase: Phase::default(),
-            writers: P::U32::new(0),
+            others: OtherWriters::default(),
             waiting: WaitingWriters::default(),
         }
     }
@@ -325,7 +311,9 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
         // H7: pairs with H3.
         let readers = self.readers.fetch_or(WRITER, Ordering::Acquire);
         // The phase of writers has been said by who had it last.
-        if readers & (WRITER | WRITING) != WRITING {
+        if readers & (WRITER | WRITING) == WRITING {
+            self.others.may_sleep(false);
+        } else {
             self.wait_to_write(readers);
         }
     }
@@ -338,6 +326,7 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
                     if seen & WRITING == 0 {
                         self.phase.begin_alone();
                     }
+                    self.others.may_sleep(false);
                     return true;
                 }
                 Err(now) => seen = now,
@@ -353,6 +342,7 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
     }
 
     unsafe fn unlock(&self, _: &()) {
+        let sleep = self.others.may_sleep_no_more();
         let is_handed_over = WRITERS_FIRST && self.waiting.hand_over();
         if !is_handed_over {
             let (_, now) = self.change(|readers| match readers >= READER {
@@ -363,7 +353,7 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
                 self.phase.begin(0);
             }
         }
-        self.wake_other_writer();
+        self.others.wake(sleep);
     }
 
     #[inline(always)]

@@ -60,6 +60,64 @@ impl<P: Platform> Default for Phase<P> {
     }
 }
 
+/// The mark that other writers may sleep: a primary writer is there to wake them.
+const MAY_SLEEP: u32 = 1;
+
+/// Where other writers sleep. The primary writer lets them, from just after it has become that
+/// until just before it hands the lock on; around these they look again. The others only mark
+/// the word, so the lock's own word orders what primary writers do to it.
+#[repr(transparent)]
+pub(super) struct OtherWriters<P: Platform>(P::U32);
+
+impl<P: Platform> OtherWriters<P> {
+    pub(super) const fn new() -> Self {
+        Self(P::U32::ZERO)
+    }
+
+    /// Lets others sleep; those that slept beside the caller sleep on.
+    #[inline(always)]
+    pub(super) fn may_sleep(&self, has_slept: bool) {
+        let slept = if has_slept { SLEPT } else { 0 };
+        self.0.store(MAY_SLEEP | slept, Ordering::Relaxed);
+    }
+
+    /// Lets nobody fall asleep; returns whether one sleeps, for whom [`OtherWriters::wake`]
+    /// is called after the release.
+    #[inline(always)]
+    pub(super) fn may_sleep_no_more(&self) -> bool {
+        self.0.swap(0, Ordering::Relaxed) & SLEPT != 0
+    }
+
+    /// Wakes one if others sleep.
+    #[inline(always)]
+    pub(super) fn wake(&self, sleep: bool) {
+        if sleep {
+            P::wake(&self.0);
+        }
+    }
+
+    /// Sleeps if the primary writer lets it; returns whether it shares the mark with others
+    /// that may sleep still.
+    pub(super) fn sleep(&self) -> bool {
+        let slept = MAY_SLEEP | SLEPT;
+        let change =
+            self.0
+                .compare_exchange(MAY_SLEEP, slept, Ordering::Relaxed, Ordering::Relaxed);
+        let marked = change.map_or_else(|now| now == slept, |_| true);
+        match marked {
+            true => P::wait(&self.0, slept),
+            false => P::relax(),
+        }
+        marked
+    }
+}
+
+impl<P: Platform> Default for OtherWriters<P> {
+    fn default() -> Self {
+        Self(P::U32::new(0))
+    }
+}
+
 /// The mark in the count that one of them is the primary writer now.
 const HANDED: u32 = 1;
 /// Each writer that waits for another.
@@ -82,16 +140,12 @@ impl<P: Platform> WaitingWriters<P> {
         self.0.fetch_sub(WAITING, Ordering::Relaxed);
     }
 
-    pub(super) fn is_handed_over(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & HANDED != 0
-    }
-
     /// Hands the lock to one of them; returns whether there is one.
     pub(super) fn hand_over(&self) -> bool {
         let mut waiting = self.0.load(Ordering::Relaxed);
         while waiting != 0 {
             let handed = waiting | HANDED;
-            // H10: pairs with H11.
+            // H8: pairs with H9.
             match self
                 .0
                 .compare_exchange(waiting, handed, Ordering::Release, Ordering::Relaxed)
@@ -108,7 +162,7 @@ impl<P: Platform> WaitingWriters<P> {
         let mut waiting = self.0.load(Ordering::Relaxed);
         while waiting & HANDED != 0 {
             let left = (waiting - WAITING) & !HANDED;
-            // H11: pairs with H10.
+            // H9: pairs with H8.
             match self
                 .0
                 .compare_exchange(waiting, left, Ordering::Acquire, Ordering::Relaxed)
