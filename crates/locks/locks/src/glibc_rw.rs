@@ -116,19 +116,19 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
             .compare_exchange(seen, new, Ordering::Acquire, Ordering::Relaxed)
     }
 
-    /// Becomes the primary writer after another; returns what `readers` is then, or `None`
-    /// if that one has handed the lock over.
+    /// Becomes the primary writer after another; `readers` is what it was when that one was
+    /// seen. Returns what it is then, or `None` if that one has handed the lock over.
     #[cold]
     #[inline(never)]
-    fn await_other_writers(&self) -> Option<u32> {
+    fn await_other_writers(&self, mut readers: u32) -> Option<u32> {
         if WRITERS_FIRST {
             self.waiting.come();
         }
         let mut has_slept = false;
         let found = loop {
-            let readers = self.readers.load(Ordering::Relaxed);
             if readers & WRITER == 0 {
-                if self.take(readers, readers | WRITER).is_err() {
+                if let Err(now) = self.take(readers, readers | WRITER) {
+                    readers = now;
                     continue;
                 }
                 if WRITERS_FIRST {
@@ -140,6 +140,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
                 break None;
             }
             has_slept |= self.others.sleep();
+            readers = self.readers.load(Ordering::Relaxed);
         };
         self.others.may_sleep(has_slept);
         found
@@ -151,7 +152,7 @@ impl<P: Platform, const WRITERS_FIRST: bool> GlibcRw<P, WRITERS_FIRST> {
     fn wait_to_write(&self, was: u32) {
         let mut readers = was | WRITER;
         if was & WRITER != 0 {
-            match self.await_other_writers() {
+            match self.await_other_writers(was) {
                 Some(now) => readers = now,
                 None => return,
             }
