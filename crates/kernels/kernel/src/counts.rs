@@ -172,7 +172,7 @@ mod tests {
             reported(&longer) - reported(&short),
             cycles(&longer) - cycles(&short),
         );
-        assert!((few - 0.31 * many).abs() < 1e-9, "{few} of {many}");
+        assert!((few - 0.28 * many).abs() < 1e-9, "{few} of {many}");
         let (all, of) = (
             reported(&longest) - reported(&long),
             cycles(&longest) - cycles(&long),
