@@ -30,7 +30,7 @@ pub(crate) struct FutexQueue<P: Platform> {
     lock: P::U32,
     is_held: Cell<bool>,
     /// The first and the last in line, if any is; each names the next ([`crate::cpu::Cpu`]).
-    line: Cell<Option<(usize, usize)>>,
+    queue: Cell<Option<(usize, usize)>>,
 }
 
 const FREE: u32 = 0;
@@ -49,7 +49,7 @@ pub(crate) fn place<P: Platform>(engine: &Engine) {
         waiters: P::U32::new(0),
         lock: P::U32::new(FREE),
         is_held: Cell::new(false),
-        line: Cell::new(None),
+        queue: Cell::new(None),
     });
     let table: *const Table<P> = engine.memory.arena.place("the system's queues", table);
     engine.futexes.set(table.cast());
@@ -111,7 +111,7 @@ impl<P: Platform> FutexQueue<P> {
         self.lock.swap(HELD, Ordering::Acquire);
         if self.is_held.replace(true) {
             let me = engine.current.get();
-            self.line.set(match self.line.get() {
+            self.queue.set(match self.queue.get() {
                 None => Some((me, me)),
                 Some((first, last)) => {
                     engine.cpus[last].behind.set(me);
@@ -127,11 +127,11 @@ impl<P: Platform> FutexQueue<P> {
     /// Releases the lock, or hands it to the first in line.
     fn release(&self, engine: &Engine) {
         engine.sync();
-        if self.line.get().is_some() {
+        if self.queue.get().is_some() {
             // Meanwhile more may come to stand in line, and nobody leaves it.
             self.lock.swap(FREE, Ordering::Release);
         }
-        match self.line.get() {
+        match self.queue.get() {
             None => {
                 self.is_held.set(false);
                 // Pairs with the swaps of `acquire`.
@@ -139,7 +139,7 @@ impl<P: Platform> FutexQueue<P> {
             }
             Some((first, last)) => {
                 let next = engine.cpus[first].behind.get();
-                self.line.set((first != last).then_some((next, last)));
+                self.queue.set((first != last).then_some((next, last)));
                 let distance = engine
                     .topology
                     .distance(engine.current().core.get(), engine.cpus[first].core.get());
