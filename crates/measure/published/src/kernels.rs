@@ -285,7 +285,7 @@ impl KernelReference {
             // All of the stretch, of which reads hide a part.
             if let (Some(_), Some((span, _))) = (metric(cell, CYCLES_READS), ticks(CYCLES_SPAN)) {
                 figures.push(KernelFigure {
-                    name: format!("{name}.change, not hidden"),
+                    name: format!("{name}.change, all"),
                     published: None,
                     ours: change(of(span)),
                     published_unit: "ticks",
@@ -450,7 +450,7 @@ pub fn section(figures: &[KernelFigure]) -> Option<Section> {
             "Theirs are ticks between two reads of the time-stamp counter, measured; ours are \
              what two reads report of the modelled cycles of the same stretch, at the published \
              clocks: a read executes while what follows is fetched, and hides most of a short \
-             stretch. What a read takes was measured on another processor, so the changes can \
+             stretch, all of which is in the last line. What a read takes was measured on another processor, so the changes can \
              be compared, and the ticks of one side hardly.",
         );
     }
@@ -555,7 +555,7 @@ mod tests {
                 ..figure(-1000.25, -1000.25, false, "flat!0")
             },
             KernelFigure {
-                name: "clang spectre_v2_user=on.change".into(),
+                name: "clang spectre_v2_user=on.change, all".into(),
                 unit: "instr",
                 published_unit: "ticks",
                 ..figure(-100.25, -1000.25, false, "flat!0")
