@@ -450,8 +450,9 @@ pub fn section(figures: &[KernelFigure]) -> Option<Section> {
             "Theirs are ticks between two reads of the time-stamp counter, measured; ours are \
              what two reads report of the modelled cycles of the same stretch, at the published \
              clocks: a read executes while what follows is fetched, and hides most of a short \
-             stretch, all of which is in the last line. What a read takes was measured on another processor, so the changes can \
-             be compared, and the ticks of one side hardly.",
+             stretch, all of which is in the last line. What a read takes was measured on \
+             another processor, so the changes can be compared, and the ticks of one side \
+             hardly.",
         );
     }
     if figures.iter().any(|figure| is_time(&figure.name)) {
