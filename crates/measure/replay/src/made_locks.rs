@@ -92,8 +92,7 @@ fn is_lock(trace: &Trace, pair: Pair) -> bool {
 mod tests {
     use super::*;
     use crate::survey::Survey;
-    use locklab_trace::Attempt;
-    use locklab_trace::{Access, Header, LockKind, file};
+    use locklab_trace::{Access, Attempt, Header, LockKind, file};
     use std::collections::BTreeSet;
 
     type Records<'a> = Vec<(u64, Event<'a>)>;

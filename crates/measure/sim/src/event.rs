@@ -53,19 +53,19 @@ pub(crate) struct Event {
 
 /// Holds the entries, which are 128-bit keys: time, number, kind, target.
 struct Entries {
-    /// Those due before `limit`, the latest first, so that the earliest is taken from the
-    /// end: most new entries are among the next to be due, and are inserted there.
+    /// Those due before all that are late, the latest first, so that the earliest is taken
+    /// from the end: most new entries are among the next to be due, and are inserted there.
+    /// It is empty only if the other is.
     soon: Vec<u128>,
     /// The others: thousands of waits that end by time, and of which most mean nothing
     /// any more when they are due.
     late: BinaryHeap<Reverse<u128>>,
-    limit: u128,
 }
 
 impl Entries {
     #[inline]
     fn insert(&mut self, key: u128) {
-        if key >= self.limit {
+        if self.late.peek().is_some_and(|Reverse(first)| key > *first) {
             return self.late.push(Reverse(key));
         }
         // A search from the end is faster where it ends soon, and it does.
@@ -86,13 +86,12 @@ impl Entries {
     fn is_late(&mut self, place: usize, key: u128) {
         self.late.extend(self.soon.drain(..place).map(Reverse));
         self.late.push(Reverse(key));
-        self.limit = key;
     }
 
     #[inline]
     fn take(&mut self) -> Option<u128> {
         let key = self.soon.pop()?;
-        if self.soon.is_empty() && self.limit < u128::MAX {
+        if self.soon.is_empty() {
             self.take_over();
         }
         Some(key)
@@ -104,7 +103,6 @@ impl Entries {
         let late = std::iter::from_fn(|| self.late.pop().map(|Reverse(key)| key));
         self.soon.extend(late.take(TAKEN));
         self.soon.reverse();
-        self.limit = self.late.peek().map_or(u128::MAX, |Reverse(key)| *key);
     }
 
     /// Removes the entry of this time and number, if it is there.
@@ -117,13 +115,13 @@ impl Entries {
             if self.soon.is_empty() {
                 self.take_over();
             }
-        } else if key >> SEQ_SHIFT >= self.limit >> SEQ_SHIFT {
+        } else {
             self.late.retain(|&Reverse(entry)| !is_same(entry));
         }
     }
 }
 
-/// The queue.
+/// Hands out future events in their order.
 pub(crate) struct Queue {
     entries: UnsafeCell<Entries>,
     seq: Cell<u64>,
@@ -138,7 +136,6 @@ impl Queue {
             entries: UnsafeCell::new(Entries {
                 soon: Vec::with_capacity(1024),
                 late: BinaryHeap::new(),
-                limit: u128::MAX,
             }),
             seq: Cell::new(0),
             horizon: Cell::new(u64::MAX),

@@ -107,7 +107,7 @@ impl<P: Platform> FutexQueue<P> {
 
     /// Takes the lock, after those that are in line.
     fn acquire(&self, engine: &Engine) {
-        // Pairs with the store of `release`, as the next swap.
+        // This and the next swap pair with the swap and the store of `release`.
         self.lock.swap(HELD, Ordering::Acquire);
         if self.is_held.replace(true) {
             let me = engine.current.get();
@@ -128,7 +128,8 @@ impl<P: Platform> FutexQueue<P> {
     fn release(&self, engine: &Engine) {
         engine.sync();
         if self.queue.get().is_some() {
-            // Meanwhile more may come to stand in line, and nobody leaves it.
+            // Pairs with the swaps of `acquire`. Meanwhile more may come to stand in line, and
+            // nobody leaves it.
             self.lock.swap(FREE, Ordering::Release);
         }
         match self.queue.get() {

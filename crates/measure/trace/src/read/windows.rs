@@ -5,9 +5,9 @@
 //! Here the time between windows takes none: whoever waits across it waits for as long as
 //! the windows last. What a thread held when a window ended it no longer holds, unless it
 //! waits for something all the while. So whoever reads knows nothing of windows, and all
-//! times and counts are of the windows together. Only who follows more of a thread than its
-//! locks is told: the end of a window stands among a thread's records where what it held is
-//! forgotten.
+//! times and counts are of the windows together. A reader that follows more of a thread than
+//! its locks finds the end of a window among the thread's records, where what the thread held
+//! is forgotten.
 //!
 //! It must never show an operation that was recorded in part.
 
