@@ -108,7 +108,7 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
     let machine = Machine::parse(&file.display().to_string(), &text)
         .map_err(|e| Error::Failed(format!("what was measured makes no machine: {e}")))?;
     let threads = topology.order.len().min(machine.cpus()) as u64;
-    let place = [threads, 8, 32];
+    let place = [threads, 100, 200];
     let measured = fit::rates(&native, place)?;
     let beside = machines::side_by_side(&machine, place, &measured)?;
     let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();

@@ -109,7 +109,11 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     let is_later = |key: FigureKey, value: f64| match key {
         FigureKey::TopologySmallClusters
         | FigureKey::SchedulerLatencyUs
-        | FigureKey::CoreOwnReuse => value == 0.0,
+        | FigureKey::CoreOwnReuse
+        | FigureKey::CoreReadsAhead
+        | FigureKey::DirectoryMigrates => value == 0.0,
+        FigureKey::CoreUnitCycles => value == 15.0,
+        FigureKey::CoreMaskCycles => value == 20.0,
         FigureKey::CoreSmallSpeed => value == 1.0,
         FigureKey::SchedulerYieldUs => value == 0.4,
         FigureKey::SchedulerWakeNobodyUs => value == 0.15,

@@ -7,7 +7,7 @@ use locklab_document::page::Page;
 use locklab_document::{Column, Table, render};
 use locklab_host::error::Error;
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
-use locklab_workload::Cells;
+use locklab_workload::{Cells, Unit};
 use serde_json::{Value, json};
 
 /// Returns the machines that come with Locklab, one after another.
@@ -103,7 +103,7 @@ pub fn side_by_side(
     measured: &[(&str, Option<f64>)],
 ) -> Result<String, Error> {
     let head = format!(
-        "Million acquisitions a second, {}, critical {critical}, non-critical {non_critical}:\n",
+        "Million acquisitions a second, {}, {critical} ns under the lock, {non_critical} outside:\n",
         count(threads as usize, "thread")
     );
     let mut rows = Vec::new();
@@ -112,6 +112,7 @@ pub fn side_by_side(
             threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
             critical: vec![critical],
             non_critical: vec![non_critical],
+            unit: Unit::Nanoseconds,
             ..Cells::default()
         };
         let spec = Spec::new(lock, lock, cells);

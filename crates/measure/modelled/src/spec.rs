@@ -5,8 +5,8 @@ use locklab_host::error::Error;
 use locklab_lab::experiment::Key;
 use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
-    FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Outcome, Placement, Scenario, Stop,
-    UNIT_CYCLES, Workload, can_be_simulated,
+    FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Outcome, Placement, Scenario, Stop, Workload,
+    can_be_simulated,
 };
 use locklab_workload::{Cells, Place, Unit, Work, mix};
 use serde::ser::Error as _;
@@ -207,7 +207,7 @@ impl Spec {
             Unit::Units => length.saturating_add(1),
             Unit::Nanoseconds => {
                 let cycles = length as f64 * machine.get(FigureKey::CoreClockGhz);
-                (cycles / UNIT_CYCLES as f64).round() as u64
+                (cycles / machine.get(FigureKey::CoreUnitCycles)).round() as u64
             }
         }
     }

@@ -7,9 +7,11 @@
 //! machines. A figure that cannot be measured this way is an
 //! assumption in the file, and marked as one.
 
+use crate::contention::{self, Contention};
 use crate::plan::{Plan, Spec};
 use crate::probe::Native;
-use crate::round_trip;
+use crate::round_trip::{self, median};
+use crate::work::Calibration;
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;
@@ -17,7 +19,7 @@ use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
 use locklab_lab::placement::gap;
-use locklab_workload::Cells;
+use locklab_workload::{Cells, Unit};
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,8 +49,13 @@ pub struct Fit {
     pub middle: f64,
     /// The time between CPUs of different last-level caches.
     pub far: f64,
+    /// What two CPUs of the middle distance do with a line that both want, and the latency
+    /// between these two; `None` if they never ran together.
+    pub contention: Option<(Contention, f64)>,
     /// Cycles per nanosecond, measured as in the matrix.
     pub clock_ghz: f64,
+    /// Cycles of one unit of the matrix's work.
+    pub unit: f64,
     /// Time of one relax, in ns.
     pub pause: f64,
     /// Time of an uncontended atomic addition, in ns.
@@ -66,6 +73,7 @@ impl Fit {
         let cores = topology.cores.div_ceil(nodes).max(1);
         let (near, middle) = (self.near.max(1.0), self.middle.max(1.0));
         let remote = self.far.max(middle);
+        let [core, transfer, directory] = self.contended_lines();
         format!(
             "# Made by `locklab machine fit`, {version}.\n\
              # One-way latency of {pairs} of CPUs by compare-and-swap, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
@@ -79,6 +87,9 @@ impl Fit {
              clock_ghz = {{ value = {clock:.2}, source = \"measured: a chain of dependent complements, as the matrix takes its cycle\" }}\n\
              pause_cycles = {{ value = {pause}, source = \"measured: a loop of relaxes\" }}\n\
              rmw_cycles = {{ value = {rmw}, source = \"measured: a loop of fetch_add on one core\" }}\n\
+             unit_cycles = {{ value = {unit}, source = \"measured: as the matrix takes its unit\" }}\n\
+             mask_cycles = {{ value = 0, source = \"a program masks no interrupts\" }}\n\
+             {core}\
              l1_cycles = {{ value = 5, assumption = \"typical\" }}\n\
              l2_cycles = {{ value = 14, assumption = \"typical\" }}\n\
              store_buffer = {{ value = 56, assumption = \"typical\" }}\n\
@@ -87,10 +98,12 @@ impl Fit {
              cluster_ns = {{ value = {near:.1}, source = \"measured: the nearest pairs\" }}\n\
              socket_ns = {{ value = {middle:.1}, source = \"measured: pairs between the nearest and the farthest, or the next\" }}\n\
              remote_ns = {{ value = {remote:.1}, source = \"measured: the farthest pairs\" }}\n\
-             memory_ns = {{ value = 90, assumption = \"typical\" }}\n\n\
+             memory_ns = {{ value = 90, assumption = \"typical\" }}\n\
+             {transfer}\n\
              [directory]\n\
              shared_read_ns = {{ value = 5, assumption = \"cannot be measured so\", band = [2, 30] }}\n\
              invalidate_ns = {{ value = 2, assumption = \"cannot be measured so\", band = [0.3, 4] }}\n\
+             {directory}\
              arbitration = {{ value = \"random\", assumption = \"cannot be measured so\" }}\n",
             version = VERSION,
             pairs = number::count(self.one_way.len(), "pair"),
@@ -106,7 +119,39 @@ impl Fit {
             },
             pause = cycles(self.pause, 1000.0),
             rmw = cycles(self.rmw, 200.0),
+            unit = self.unit.round().clamp(1.0, 1000.0),
         )
+    }
+}
+
+impl Fit {
+    /// Returns the lines of a machine file, in `[core]`, `[transfer]` and `[directory]`, that
+    /// say what becomes of a contended line; none if that could not be measured.
+    fn contended_lines(&self) -> [String; 3] {
+        let Some((found, one_way)) = self.contention else {
+            return Default::default();
+        };
+        let line = |key: &str, value: f64, by: &str| {
+            format!("{key} = {{ value = {value:.2}, source = \"measured: {by}\" }}\n")
+        };
+        let (request, snoop) = found.shares(one_way);
+        let visit = format!(
+            "two CPUs that add to one word, {:.0} ns from a visit of the line to the next",
+            found.visit
+        );
+        let kept = format!("the same, a core keeps the line for {:.0} ns", found.kept);
+        let core = line(
+            "reads_ahead",
+            found.ahead,
+            "an addition to the other CPU's line after a computation, without and with a read of another such line",
+        );
+        let directory = line(
+            "migrates",
+            found.migrates,
+            "an addition to the other CPU's line, without and with a read of it before",
+        );
+        let transfer = line("request_share", request, &visit) + &line("snoop_share", snoop, &kept);
+        [core, transfer, directory]
     }
 }
 
@@ -135,8 +180,20 @@ pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, Error> 
             trips.extend(round_trip::alternating(*a, *b));
         }
     }
-    let cycle = native.calibration.cycle_ns;
-    of_round_trips(passes, cycle)
+    let medians: Vec<f64> = passes.iter().map(|trips| median(trips)).collect();
+    let Calibration { unit_ns, cycle_ns } = native.calibration;
+    let mut fit = of_round_trips(passes, cycle_ns)?;
+    fit.unit = unit_ns / cycle_ns;
+    // Of the pairs at the middle distance, one.
+    let off = |at: &usize| (medians[*at] / 2.0 - fit.middle).abs();
+    let measured = (0..pairs.len()).filter(|at| medians[*at].is_finite());
+    fit.contention = measured
+        .min_by(|one, other| off(one).total_cmp(&off(other)))
+        .and_then(|at| {
+            let (a, b) = pairs[at];
+            Some((contention::measure(a, b)?, medians[at] / 2.0))
+        });
+    Ok(fit)
 }
 
 /// Makes a fit from the round trips of each pair and the length of a cycle.
@@ -194,9 +251,11 @@ fn of_round_trips(passes: Vec<Vec<f64>>, cycle: f64) -> Result<Fit, Error> {
         near: or([0, 1, 2]),
         middle: or([1, 2, 0]),
         far: or([2, 1, 0]),
+        contention: None,
         one_way,
         moved,
         clock_ghz: 1.0 / cycle,
+        unit: 15.0,
         pause: nanoseconds(20_000, spin_loop),
         rmw: {
             let word = AtomicU64::new(0);
@@ -219,8 +278,8 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     best.fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the acquisitions a second of [`LOCKS`] in one cell of a matrix; `None` of a lock
-/// that no block measured.
+/// Returns the acquisitions a second of [`LOCKS`] in one cell of a matrix, lengths in ns;
+/// `None` of a lock that no block measured.
 ///
 /// # Errors
 /// If a lock cannot be measured at all; the message names it.
@@ -246,6 +305,7 @@ fn rates_of(
             threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
             critical: vec![critical],
             non_critical: vec![non_critical],
+            unit: Unit::Nanoseconds,
             ..Cells::default()
         },
         time: Duration::from_secs(1),

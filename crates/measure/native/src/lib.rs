@@ -13,6 +13,7 @@ mod anova;
 mod arena;
 mod block;
 mod clockwork;
+pub mod contention;
 pub mod crash;
 mod disturbance;
 mod facts;

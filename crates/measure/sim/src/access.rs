@@ -1,5 +1,6 @@
 //! One access of the running CPU, from the sync before it to its cost after it.
 
+use crate::ahead;
 use crate::coherence::atomic;
 use crate::directory::miss;
 use crate::drain::publish;
@@ -31,6 +32,10 @@ pub(crate) fn reach_to_read(engine: &Engine, address: usize, size: u8) -> Option
         }
     }
     engine.note(1);
+    if engine.costs.reads_ahead > 0 && ahead::read(engine, index) {
+        engine.time.set(engine.time.get() + engine.costs.l1);
+        return None;
+    }
     if line.readable(engine.current().core.get(), engine.time.get()) {
         engine.time.set(engine.time.get() + engine.costs.l1);
         engine.hit(index);
@@ -88,13 +93,16 @@ pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) 
     let mut near = true;
     if line.writable(core, now) || line.takes_again(engine.current.get(), core, now) {
         engine.hit(index);
+        line.clean.set(false);
         await_sibling(engine, line);
     } else {
         engine.sync();
         let want = atomic(engine, line, core);
         near = want == Want::Locked;
+        ahead::ask(engine, index, order);
         miss(engine, index, want);
     }
+    ahead::begin(engine, index, order);
     engine.note(4);
     (index, near)
 }

@@ -82,6 +82,10 @@ pub(crate) fn transfer(engine: &Engine, distance: Option<Distance>) -> u64 {
 
 /// Returns the time that `want` of `core` would take if granted at once.
 pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want) -> (u64, u64) {
+    let want = match want {
+        Want::Ahead => Want::Shared,
+        want => want,
+    };
     if want == Want::Shared
         && let Some(owner) = answers(engine, line)
     {

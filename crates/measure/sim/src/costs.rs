@@ -21,12 +21,18 @@ pub(crate) struct Costs {
     /// Chance that a read before a read-modify-write asks for the only copy, in
     /// 1024ths.
     pub(crate) early_ownership: usize,
+    /// Chance that a read which follows a locked operation is begun before the line of that
+    /// has come, in 1024ths.
+    pub(crate) reads_ahead: usize,
     /// Chance that an access which a core begins while its line serves a sibling
     /// thread is done before the line leaves, in 1024ths.
     pub(crate) line_reuse: usize,
     /// Chance that a locked operation directly after another is done before the line
     /// leaves, in 1024ths.
     pub(crate) own_reuse: usize,
+    /// Chance that a read of a line which another core has written takes the only copy, in
+    /// 1024ths.
+    pub(crate) migrates: usize,
     /// Chance that a waiting write is served before reads, in 1024ths.
     pub(crate) writes_first: usize,
     /// Share of a transfer until the owner loses a line that no other CPU wants,
@@ -41,6 +47,8 @@ pub(crate) struct Costs {
     /// Says whether a write to a shared line waits for the farthest core of all.
     pub(crate) broadcast: bool,
     pub(crate) rmw: u64,
+    pub(crate) unit: u64,
+    pub(crate) mask: u64,
     pub(crate) l1: u64,
     pub(crate) l2: u64,
     pub(crate) pause: u64,
@@ -92,8 +100,10 @@ impl Costs {
             far_rmw: ns(FigureKey::CoreFarRmwNs),
             wfe: cycles(FigureKey::CoreWfeCycles),
             early_ownership: (machine.get(FigureKey::CoreEarlyOwnership) * 1024.0) as usize,
+            reads_ahead: (machine.get(FigureKey::CoreReadsAhead) * 1024.0) as usize,
             line_reuse: (machine.get(FigureKey::CoreLineReuse) * 1024.0) as usize,
             own_reuse: (machine.get(FigureKey::CoreOwnReuse) * 1024.0) as usize,
+            migrates: (machine.get(FigureKey::DirectoryMigrates) * 1024.0) as usize,
             writes_first: (machine.get(FigureKey::DirectoryWritesFirst) * 1024.0) as usize,
             travel_share: ((machine.get(FigureKey::TransferRequestShare)
                 + machine.get(FigureKey::TransferSnoopShare))
@@ -104,6 +114,8 @@ impl Costs {
             invalidate: ns(FigureKey::DirectoryInvalidateNs),
             broadcast: machine.get(FigureKey::DirectoryBroadcast) > 0.0,
             rmw: cycles(FigureKey::CoreRmwCycles),
+            unit: cycles(FigureKey::CoreUnitCycles),
+            mask: cycles(FigureKey::CoreMaskCycles),
             l1,
             l2: cycles(FigureKey::CoreL2Cycles),
             pause: cycles(FigureKey::CorePauseCycles),

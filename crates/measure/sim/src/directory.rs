@@ -21,6 +21,7 @@
 //! of CPUs that spin are answered here, one after the other as long as no
 //! other event is due, without an event or a switch for each.
 
+use crate::ahead;
 use crate::coherence::{answers, arm, request, transfer_for, travel, vary};
 use crate::cpu::Phase;
 use crate::distance::Distance;
@@ -92,6 +93,11 @@ pub(crate) fn grant(
     now: u64,
 ) -> u64 {
     let line = &engine.lines[index];
+    // Once it is granted, a read is a read.
+    let want = match want {
+        Want::Ahead => Want::Shared,
+        want => want,
+    };
     line.claimed.set(false);
     let (transfer, extra) = transfer_for(engine, line, core, want);
     let exclusive = line.exclusive.get();
@@ -104,7 +110,8 @@ pub(crate) fn grant(
         line.free_at.set(done);
         return done;
     }
-    if want == Want::Shared {
+    let migrates = want == Want::Shared && exclusive != NOBODY && migrates(engine, line);
+    if want == Want::Shared && !migrates {
         let done = now + rest.max(1);
         if exclusive == NOBODY {
             let busy = match answers(engine, line) {
@@ -132,6 +139,7 @@ pub(crate) fn grant(
     }
     line.at_home.set(false);
     line.far_streak.set(0);
+    line.clean.set(migrates);
     line.exclusive.set(core as u16);
     line.owner.set(core as u16);
     line.ready.set(done);
@@ -155,6 +163,13 @@ pub(crate) fn grant(
         wake_watchers(engine, index, now, Some(core));
     }
     done
+}
+
+/// Returns whether a read takes the only copy from the core that has it. A line that was
+/// only read since it has come so is shared by its next reader.
+fn migrates(engine: &Engine, line: &Line) -> bool {
+    let often = engine.costs.migrates;
+    often > 0 && !line.clean.get() && engine.rng.below(1024) < often
 }
 
 /// Does a read-modify-write at the line's home, whose result is back at
@@ -252,11 +267,13 @@ pub(crate) fn serve(engine: &Engine, index: usize, line: &Line, now: u64) -> u64
 
 /// Continues a CPU, or its store, whose line arrives at `done`.
 fn complete(engine: &Engine, index: usize, cpu: usize, want: Want, done: u64) {
-    if want == Want::Drain {
-        engine.cpus[cpu].stores.comes(index, done);
-        engine.queue.push(done, Kind::Drain, cpu);
-    } else {
-        engine.schedule(cpu, done);
+    match want {
+        Want::Drain => {
+            engine.cpus[cpu].stores.comes(index, done);
+            engine.queue.push(done, Kind::Drain, cpu);
+        }
+        Want::Ahead | Want::AheadToWrite => ahead::comes(engine, index, cpu, done),
+        _ => engine.schedule(cpu, done),
     }
 }
 

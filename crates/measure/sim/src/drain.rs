@@ -9,6 +9,7 @@
 //! them, unless it reads what they write; a full fence waits until they are
 //! out, and so does a read-modify-write, on Arm only one that releases.
 
+use crate::ahead;
 use crate::coherence::request;
 use crate::cpu::Phase;
 use crate::directory::miss;
@@ -36,6 +37,7 @@ pub(crate) unsafe fn store(engine: &Engine, address: usize, size: u8, value: u64
     let index = engine.line_of(address);
     let line = &engine.lines[index];
     engine.sync_for(line);
+    ahead::write(engine, index);
     let cpu = engine.current();
     if cpu.stores.is_empty() {
         if line.writable(cpu.core.get(), engine.time.get()) {
@@ -116,6 +118,7 @@ pub(crate) unsafe fn publish(
 ) {
     // SAFETY: as promised.
     unsafe { write(address, size, value) };
+    engine.lines[index].clean.set(false);
     engine.tally.writes.set(engine.tally.writes.get() + 1);
     if engine.lines[index].watched() {
         wake_watchers(engine, index, now, None);

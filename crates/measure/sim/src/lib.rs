@@ -21,6 +21,7 @@
 //! the two.
 
 mod access;
+mod ahead;
 mod arena;
 pub mod band;
 mod barging;
@@ -96,4 +97,4 @@ pub use replay::{MOST_LOCKS, Replay, Replayed, Subject, Waiters, replay};
 pub use scenario::{MOST_THREADS, Scenario, Simulation, Stop};
 pub use simulate::{run, simulate, simulate_lock, simulate_outside};
 pub use topology::Placement;
-pub use workload::{Counter, Fstat, Loop, Mixed, UNIT_CYCLES, Workload, XfsCreate};
+pub use workload::{Counter, Fstat, Loop, Mixed, Workload, XfsCreate};

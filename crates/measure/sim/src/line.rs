@@ -32,6 +32,8 @@ pub(crate) struct Line {
     /// The CPU that may do another locked operation before the line leaves, and the time
     /// until which it may begin.
     pub(crate) again: Cell<(u16, u64)>,
+    /// Says whether the exclusive owner has got the line by a read, and has not written since.
+    pub(crate) clean: Cell<bool>,
     pub(crate) sharers: [Cell<u64>; WORDS],
     /// Number of sharers.
     pub(crate) copies: Cell<u32>,
@@ -61,6 +63,7 @@ impl Line {
             claim: Cell::new(0),
             locked: Cell::new(0),
             again: Cell::new((NOBODY, 0)),
+            clean: Cell::new(false),
             sharers: [const { Cell::new(0) }; WORDS],
             copies: Cell::new(0),
             at_home: Cell::new(false),

@@ -134,12 +134,15 @@ figures! {
     CoreL1Cycles "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
     CoreL2Cycles "core.l2_cycles", "cycles", 1.0..=100.0, true, None, "load that hits the core's L2";
     CoreRmwCycles "core.rmw_cycles", "cycles", 1.0..=200.0, true, None, "atomic read-modify-write on a line already owned; the line stays meanwhile";
+    CoreUnitCycles "core.unit_cycles", "cycles", 1.0..=1000.0, true, Some(15.0), "one unit of the benchmark's work, its cache hits included";
+    CoreMaskCycles "core.mask_cycles", "cycles", 0.0..=1000.0, true, Some(20.0), "masking interrupts before an acquisition, and as much again for unmasking them after the release; 0: a program, which does neither";
     CoreStoreBuffer "core.store_buffer", "entries", 0.0..=256.0, true, None, "store buffer; 0: stores wait for their line";
     CoreDrainCycles "core.drain_cycles", "cycles", 0.0..=200.0, true, Some(10.0), "mean, from an empty store buffer until a read-modify-write that waited for it has its line locked";
     CoreFarAtomics "core.far_atomics", "", 0.0..=1.0, true, Some(0.0), "1: an atomic on a line that another core has used is done at the line's home (Arm LSE, far)";
     CoreFarRmwNs "core.far_rmw_ns", "ns", 0.0..=1000.0, false, Some(0.0), "how long a far atomic keeps the line's home busy";
     CoreWfeCycles "core.wfe_cycles", "cycles", 0.0..=10000.0, true, Some(0.0), "from the loss of a line until a CPU that sleeps on it (Arm `wfe`) reads it again; 0: a spin polls, with relaxes between";
     CoreEarlyOwnership "core.early_ownership", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read that a read-modify-write follows at once has asked for the only copy: execution out of order";
+    CoreReadsAhead "core.reads_ahead", "fraction", 0.0..=1.0, false, Some(0.0), "how often what follows a read-modify-write is asked for before that, while the CPU computes what precedes it: execution out of order";
     CoreLineReuse "core.line_reuse", "fraction", 0.0..=1.0, false, Some(1.0), "how often an access that a core begins while its line serves a sibling thread is done before the line leaves for a waiting core";
     CoreOwnReuse "core.own_reuse", "fraction", 0.0..=1.0, false, Some(0.0), "how often the read-modify-write that a thread does directly after another is done before the line leaves for a waiting core";
     CoreSmallSpeed "core.small_speed", "fraction", 0.05..=1.0, false, Some(1.0), "work that a small core does while a big one does 1";
@@ -155,6 +158,7 @@ figures! {
     DirectorySharedReadNs "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
     DirectoryInvalidateNs "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
     DirectoryBroadcast "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: the directory knows the owner of a line and not who shares it: a write to a shared line waits for the farthest core of the machine, and the owner answers every read of what it wrote, one after the other";
+    DirectoryMigrates "directory.migrates", "fraction", 0.0..=1.0, false, Some(0.0), "how often a read of a line that another core has written takes the only copy from it, as a line that migrates (A. Cox and R. Fowler, ISCA 1993), so that a write which follows needs no request";
     DirectoryWritesFirst "directory.writes_first", "fraction", 0.0..=1.0, false, Some(0.0), "how often a write that waits for a line is served before the reads that wait";
     InterruptsPerSecond "interrupts.per_second", "1/s", 0.0..=1e6, false, Some(0.0), "interrupts a CPU, held off while interrupts are masked";
     InterruptsUs "interrupts.us", "us", 0.0..=10000.0, false, Some(0.0), "length of one";

@@ -22,6 +22,10 @@ pub(crate) enum Want {
     Drain,
     /// A read-modify-write at the line's home; no core has a copy afterwards.
     Far,
+    /// A copy to read, which no CPU waits for yet.
+    Ahead,
+    /// The only copy, which no CPU waits for yet.
+    AheadToWrite,
 }
 
 /// One request as a number, so that sorting compares nothing else: the time
@@ -31,12 +35,14 @@ pub(crate) enum Want {
 pub(crate) struct Request(u128);
 
 impl Request {
-    const WANTS: [Want; 5] = [
+    const WANTS: [Want; 7] = [
         Want::Shared,
         Want::Exclusive,
         Want::Locked,
         Want::Drain,
         Want::Far,
+        Want::Ahead,
+        Want::AheadToWrite,
     ];
 
     pub(crate) fn new(
@@ -65,6 +71,16 @@ impl Request {
 
     pub(crate) fn want(self) -> Want {
         Self::WANTS[(self.0 as u64 >> 36) as usize & 0xf]
+    }
+
+    /// Returns the same request of a CPU that waits for it.
+    fn awaited(self) -> Self {
+        let want = match self.want() {
+            Want::Ahead => Want::Shared,
+            _ => Want::Exclusive,
+        };
+        let low = self.0 as u64 & !(0xf << 36) | (want as u64) << 36;
+        Self(self.0 >> 64 << 64 | u128::from(low))
     }
 
     /// Returns, for a read in a spin, which of that CPU's it is; it is valid while it is
@@ -135,6 +151,21 @@ impl Side {
         }
     }
 
+    /// Makes a CPU wait for what it has asked for ahead; returns whether it has.
+    fn is_awaited(&mut self, cpu: usize) -> bool {
+        let ahead = |one: &&mut Request| {
+            one.cpu() == cpu && matches!(one.want(), Want::Ahead | Want::AheadToWrite)
+        };
+        let Some(one) = (self.sorted.iter_mut().chain(&mut self.fresh)).find(ahead) else {
+            return false;
+        };
+        let before = std::mem::replace(one, one.awaited());
+        if self.earliest_fresh == Some(before) {
+            self.earliest_fresh = Some(before.awaited());
+        }
+        true
+    }
+
     /// Returns whether one has arrived by `now`.
     pub(crate) fn has_arrived(&self, now: u64) -> bool {
         let first = self.sorted.front();
@@ -176,7 +207,7 @@ impl Requests {
 
     pub(crate) fn push(&mut self, request: Request) {
         match request.want() {
-            Want::Shared => self.reads.push(request),
+            Want::Shared | Want::Ahead => self.reads.push(request),
             _ => self.writes.push(request),
         }
     }
@@ -217,6 +248,11 @@ impl Requests {
                 }
             }
         }
+    }
+
+    /// Makes a CPU wait for what it has asked for ahead; returns whether it has.
+    pub(crate) fn is_awaited(&mut self, cpu: usize) -> bool {
+        self.reads.is_awaited(cpu) || self.writes.is_awaited(cpu)
     }
 
     /// Takes a write of another CPU of a core, which has been sent by `until`.

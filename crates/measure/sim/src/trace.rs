@@ -67,6 +67,8 @@ impl Trace {
     pub(crate) fn transfer(&self, line: &str, cpu: usize, want: Want, now: u64, transfer: u64) {
         let want = match want {
             Want::Shared => "read",
+            Want::Ahead => "read ahead",
+            Want::AheadToWrite => "write ahead",
             Want::Exclusive | Want::Drain => "write",
             Want::Locked => "read-modify-write",
             Want::Far => "far read-modify-write",

@@ -14,17 +14,6 @@ use locklab_locks::platform::{Atomic, Ordering};
 use locklab_workload::{MOST_LOCKS, Mix, Turn, Use, turns::longest};
 use std::ptr::NonNull;
 
-/// Cycles of one unit of work on the machine of report 3 (Ice Lake), its
-/// cache hits included.
-pub const UNIT_CYCLES: u64 = 15;
-
-/// Saving the flags, masking interrupts and counting preemption, as the kernel
-/// benchmark does before it acquires.
-pub(crate) const MASK_CYCLES: u64 = 20;
-
-/// Cycles of unmasking interrupts after the release.
-pub(crate) const UNMASK_CYCLES: u64 = 20;
-
 /// The longest piece of work of a thread that shares its CPU, in cycles: it loses the CPU
 /// between two.
 const PIECE_CYCLES: u64 = 60_000;
@@ -281,7 +270,7 @@ impl Buffer {
         let mut left = count;
         while left > 0 {
             let piece = match engine.hypervisor.fair {
-                Some(_) => left.min(PIECE_CYCLES / UNIT_CYCLES),
+                Some(_) => left.min(PIECE_CYCLES / engine.costs.unit),
                 None => left,
             };
             self.piece(engine, piece);
@@ -295,7 +284,7 @@ impl Buffer {
     /// Does so many units without a chance for the system to take the CPU away, unless it
     /// is due.
     fn piece(&self, engine: &Engine, count: u64) {
-        let cycles = UNIT_CYCLES.saturating_sub(engine.costs.l1 + 1);
+        let cycles = engine.costs.unit.saturating_sub(engine.costs.l1 + 1);
         let mut left = count;
         while left > 0 {
             let word = self.from[0].load(Ordering::Relaxed);
@@ -316,7 +305,7 @@ impl Buffer {
     #[inline]
     fn read_unit(&self, engine: &Engine) {
         self.to[0].load(Ordering::Relaxed);
-        engine.work(UNIT_CYCLES.saturating_sub(engine.costs.l1));
+        engine.work(engine.costs.unit.saturating_sub(engine.costs.l1));
     }
 }
 
@@ -383,9 +372,9 @@ impl Thread<'_> {
         };
         let outside = u64::from(turn.outside);
         self.private.units(engine, outside);
-        self.jitter(engine, outside * UNIT_CYCLES);
+        self.jitter(engine, outside * engine.costs.unit);
         engine.current().masked.set(true);
-        engine.work(MASK_CYCLES);
+        engine.work(engine.costs.mask);
         let to = turn.purpose();
         let first = turn.first as usize;
         self.hold_to(engine, first, to, |thread| match turn.nested() {
@@ -398,7 +387,7 @@ impl Thread<'_> {
                 });
             }
         });
-        engine.work(UNMASK_CYCLES);
+        engine.work(engine.costs.mask);
         engine.current().masked.set(false);
     }
 

@@ -241,6 +241,7 @@ prop_compose! {
         shared_read in 0.0..20.0, invalidate in 0.0..5.0, pause in 1..200u32,
         store_buffer in 0..9u32, share in 0.0..0.6, arbitration in 0..3usize, arm in any::<bool>(),
         slice in 10..500u32, far in 0..2u32, wfe in 0..20u32, writes_first in 0.0..1.0, llc in 0.0..40.0,
+        migrates in 0.0..1.0, ahead in 0.0..1.0,
     ) -> Machine {
         let mut machine = builtin("xeon-8380-vm");
         for (key, value) in [
@@ -263,6 +264,8 @@ prop_compose! {
             (FigureKey::CoreFarRmwNs, 5.0 * f64::from(far)),
             (FigureKey::CoreWfeCycles, f64::from(wfe)),
             (FigureKey::DirectoryWritesFirst, writes_first),
+            (FigureKey::DirectoryMigrates, migrates),
+            (FigureKey::CoreReadsAhead, ahead),
             (FigureKey::TransferLlcNs, llc),
         ] {
             machine = machine.with(key, value).unwrap();
