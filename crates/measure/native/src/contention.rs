@@ -14,6 +14,7 @@
 
 mod turns;
 
+use self::turns::Line;
 use crate::round_trip::median;
 use crate::work::steps_from;
 use locklab_host::{clock, topology};
@@ -137,10 +138,6 @@ fn spacing(cpu: usize, steps: u64) -> f64 {
         alone.join().unwrap_or(f64::INFINITY)
     })
 }
-
-#[derive(Default)]
-#[repr(align(128))]
-struct Line(AtomicUsize);
 
 /// Measures one length between additions.
 fn batches(a: usize, b: usize, steps: u64) -> Option<Point> {

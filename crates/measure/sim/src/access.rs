@@ -99,10 +99,10 @@ pub(crate) fn reach_to_modify(engine: &Engine, address: usize, order: Ordering) 
         engine.sync();
         let want = atomic(engine, line, core);
         near = want == Want::Locked;
-        ahead::ask(engine, index, order);
+        ahead::ask(engine, (index, releases(order)));
         miss(engine, index, want);
     }
-    ahead::begin(engine, index, order);
+    ahead::begin(engine, (index, releases(order)));
     engine.note(4);
     (index, near)
 }

@@ -3,7 +3,7 @@
 //! Only what it is doing and with what; everything that happens to it is in the
 //! modules above.
 
-use crate::ahead::Ahead;
+use crate::followers::Followers;
 use crate::store_buffer::StoreBuffer;
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
@@ -110,7 +110,7 @@ pub(crate) struct Cpu {
     /// read-modify-write has followed at once the last time.
     pub(crate) just_read: Cell<usize>,
     pub(crate) read_to_modify: Cell<usize>,
-    pub(crate) ahead: Ahead,
+    pub(crate) followers: Followers,
     /// The place in the lock's source where it waits, the word, and since when.
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
     pub(crate) word: Cell<(usize, u8)>,
@@ -154,7 +154,7 @@ impl Cpu {
             next_steal: Cell::new(u64::MAX),
             just_read: Cell::new(usize::MAX),
             read_to_modify: Cell::new(usize::MAX),
-            ahead: Ahead::new(),
+            followers: Followers::new(),
             place: Cell::new(None),
             word: Cell::new((0, 0)),
             site: Cell::new(0),

@@ -42,6 +42,7 @@ mod drain;
 mod engine;
 mod error;
 mod event;
+mod followers;
 mod foreign;
 mod futex_queue;
 mod hypervisor;

@@ -7,7 +7,6 @@
 //! a computation, without and with a read of one more such line after it. Lines are in pages of their own, so that no
 //! prefetcher foresees them.
 
-use super::Line;
 use crate::round_trip::median;
 use crate::work::steps_from;
 use locklab_host::{clock, topology};
@@ -32,6 +31,11 @@ pub(super) struct Shares {
     /// By how much of a transfer a read after an addition is shorter.
     pub(super) ahead: f64,
 }
+
+/// A word that shares no line, and no pair of lines, with another.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Line(pub(super) AtomicUsize);
 
 #[repr(align(4096))]
 struct Page([AtomicUsize; 512]);
