@@ -27,6 +27,8 @@ const ADDITIONS: usize = 400;
 const UNCOUNTED: usize = 50;
 /// Number of batches of each length; the median counts, for a thread may lose its CPU.
 const BATCHES: usize = 15;
+/// Sets how often turns are tried: on a busy machine one of the two may wait for its CPU.
+const TRIES: usize = 4;
 /// Most steps between two additions.
 const MOST: u64 = 250;
 /// Share of visits with a second addition below which a line counts as gone.
@@ -41,7 +43,8 @@ pub struct Contention {
     pub visit: f64,
     /// The share of reads of a line written by the other core that take the only copy.
     pub migrates: f64,
-    /// The share of reads after a locked operation that are begun before its line has come.
+    /// The share of reads behind a locked operation whose lines are asked for before it, while
+    /// the core computes.
     pub ahead: f64,
 }
 
@@ -78,7 +81,7 @@ pub fn measure(a: usize, b: usize) -> Option<Contention> {
         }
         steps += 1 + steps / 4;
     }
-    let shares = turns::measure(a, b)?;
+    let shares = (0..TRIES).find_map(|_| turns::measure(a, b))?;
     Some(Contention {
         kept: kept(&points)?,
         visit: median(&visits),

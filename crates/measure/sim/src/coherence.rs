@@ -82,11 +82,7 @@ pub(crate) fn transfer(engine: &Engine, distance: Option<Distance>) -> u64 {
 
 /// Returns the time that `want` of `core` would take if granted at once.
 pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want) -> (u64, u64) {
-    let want = match want {
-        Want::Ahead => Want::Shared,
-        want => want,
-    };
-    if want == Want::Shared
+    if want.is_read()
         && let Some(owner) = answers(engine, line)
     {
         return (
@@ -94,7 +90,7 @@ pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want
             0,
         );
     }
-    if want == Want::Shared && engine.costs.llc_is_nearest && is_in_socket(engine, line, core) {
+    if want.is_read() && engine.costs.llc_is_nearest && is_in_socket(engine, line, core) {
         return (engine.costs.llc, 0);
     }
     let unowned = line.exclusive.get() == NOBODY;
@@ -112,7 +108,7 @@ pub(crate) fn transfer_for(engine: &Engine, line: &Line, core: usize, want: Want
         }
         _ => transfer(engine, distance),
     };
-    if want == Want::Shared {
+    if want.is_read() {
         // Read from the last-level cache of the socket that has it.
         let nearest = nearest(engine, line, core);
         return match nearest {

@@ -93,11 +93,6 @@ pub(crate) fn grant(
     now: u64,
 ) -> u64 {
     let line = &engine.lines[index];
-    // Once it is granted, a read is a read.
-    let want = match want {
-        Want::Ahead => Want::Shared,
-        want => want,
-    };
     line.claimed.set(false);
     let (transfer, extra) = transfer_for(engine, line, core, want);
     let exclusive = line.exclusive.get();
@@ -110,8 +105,8 @@ pub(crate) fn grant(
         line.free_at.set(done);
         return done;
     }
-    let migrates = want == Want::Shared && exclusive != NOBODY && migrates(engine, line);
-    if want == Want::Shared && !migrates {
+    let migrates = want.is_read() && exclusive != NOBODY && migrates(engine, line);
+    if want.is_read() && !migrates {
         let done = now + rest.max(1);
         if exclusive == NOBODY {
             let busy = match answers(engine, line) {

@@ -28,6 +28,14 @@ pub(crate) enum Want {
     AheadToWrite,
 }
 
+impl Want {
+    /// Returns whether a copy to read is enough.
+    #[inline]
+    pub(crate) fn is_read(self) -> bool {
+        matches!(self, Self::Shared | Self::Ahead)
+    }
+}
+
 /// One request as a number, so that sorting compares nothing else: the time
 /// when it arrives, the CPU, its core, what it wants, and for a read in a spin
 /// which of that CPU's it is. Ordered by arrival, and then by CPU.
@@ -75,9 +83,9 @@ impl Request {
 
     /// Returns the same request of a CPU that waits for it.
     fn awaited(self) -> Self {
-        let want = match self.want() {
-            Want::Ahead => Want::Shared,
-            _ => Want::Exclusive,
+        let want = match self.want().is_read() {
+            true => Want::Shared,
+            false => Want::Exclusive,
         };
         let low = self.0 as u64 & !(0xf << 36) | (want as u64) << 36;
         Self(self.0 >> 64 << 64 | u128::from(low))
@@ -206,9 +214,9 @@ impl Requests {
     }
 
     pub(crate) fn push(&mut self, request: Request) {
-        match request.want() {
-            Want::Shared | Want::Ahead => self.reads.push(request),
-            _ => self.writes.push(request),
+        match request.want().is_read() {
+            true => self.reads.push(request),
+            false => self.writes.push(request),
         }
     }
 

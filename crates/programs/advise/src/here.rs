@@ -8,6 +8,7 @@
 
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
+use locklab_native::contention::{self, Contention};
 use locklab_native::{Native, Replay, gate, round_trip, scheduling};
 use locklab_replay::{Program, Recorded};
 use locklab_sim::{FigureKey, Machine};
@@ -47,6 +48,9 @@ pub(crate) fn measured(
         machine = with_transfers(machine, trip / 2.0)?;
         machine.description += &format!(", {:.0} ns between two of them", trip / 2.0);
     }
+    if let (Some(now), Some(found)) = (round_trip::alternating(a, b), contention::measure(a, b)) {
+        machine = with_contention(machine, found, now / 2.0)?;
+    }
     if let Some(scheduling) = scheduling::measure(a, b) {
         for (key, us) in scheduling.figures() {
             machine = machine.with(key.parse()?, us).map_err(failed)?;
@@ -60,6 +64,30 @@ pub(crate) fn measured(
             scheduling.wake_spread
         );
     }
+    Ok(machine)
+}
+
+/// Returns a model whose contended lines do what those of two CPUs do that are `one_way` ns
+/// apart. Shares of a transfer stay where it takes another time.
+fn with_contention(machine: Machine, found: Contention, one_way: f64) -> Result<Machine, Error> {
+    let (request, snoop) = found.shares(one_way);
+    // Neither may be too much beside what the other was.
+    let figures = [
+        (FigureKey::TransferRequestShare, 0.0),
+        (FigureKey::TransferSnoopShare, snoop),
+        (FigureKey::TransferRequestShare, request),
+        (FigureKey::CoreOwnReuse, 0.0),
+        (FigureKey::CoreReadsAhead, found.ahead),
+        (FigureKey::DirectoryMigrates, found.migrates),
+    ];
+    let machine = figures
+        .into_iter()
+        .try_fold(machine, |machine, (key, value)| machine.with(key, value));
+    let mut machine = machine.map_err(failed)?;
+    machine.description += &format!(
+        ", a line that another wants kept for {:.0} ns of the {:.0} from a visit to the next",
+        found.kept, found.visit
+    );
     Ok(machine)
 }
 
@@ -269,6 +297,27 @@ fn wait_for(apart: Apart, interrupt: &AtomicBool) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_of_a_transfer_are_those_of_the_machine_whatever_the_model_had() {
+        for name in ["xeon-8160", "skylake-6700hq", "epyc-7763-2s", "graviton2"] {
+            for (kept, visit) in [(20.0, 55.0), (60.0, 20.0), (0.0, 90.0)] {
+                let found = Contention {
+                    kept,
+                    visit,
+                    migrates: 1.0,
+                    ahead: 0.5,
+                };
+                let machine = Machine::builtin(name).unwrap();
+                let machine = with_contention(machine, found, 60.0).unwrap();
+                let (request, snoop) = found.shares(60.0);
+                assert_eq!(machine.get(FigureKey::TransferRequestShare), request);
+                assert_eq!(machine.get(FigureKey::TransferSnoopShare), snoop);
+                assert_eq!(machine.get(FigureKey::DirectoryMigrates), 1.0);
+                assert_eq!(machine.get(FigureKey::CoreReadsAhead), 0.5);
+            }
+        }
+    }
     use crate::question::generic;
 
     #[test]

@@ -4,8 +4,9 @@
 //!
 //! In its turn a CPU adds to lines that the other has written, and to lines of the same kind
 //! that it reads first; adds to the first once more, which finds them; and adds to some after
-//! a computation, without and with a read of one more such line after it. Lines are in pages of their own, so that no
-//! prefetcher foresees them.
+//! a computation, without and with a read of one more such line after it. Each addition needs
+//! the result of the one before. Lines are in pages of their own, so that no prefetcher
+//! foresees them.
 
 use crate::round_trip::median;
 use crate::work::steps_from;
