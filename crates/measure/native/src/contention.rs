@@ -8,7 +8,7 @@
 //! core keeps the line for that long. The time from a visit to the next is the same
 //! throughout, as long as what lies between additions is shorter than that.
 //!
-//! What a read of a line does that the other has written is measured in turns, in [`turns`].
+//! What a read of a line does that the other has written is measured in turns, in `turns`.
 //!
 //! It runs while no other thread of the process does, and knows nothing of locks.
 
