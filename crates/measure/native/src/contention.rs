@@ -98,7 +98,7 @@ fn kept(points: &[(f64, f64)]) -> Option<f64> {
         let [(from, high), (to, low)] = [pair[0], pair[1]];
         (to - from) * f64::midpoint(high, low)
     });
-    Some(first * share.max(f64::midpoint(*share, 1.0)) + rest.sum::<f64>())
+    Some(first * f64::midpoint(*share, 1.0) + rest.sum::<f64>())
 }
 
 /// A length between additions: the share of visits with a second one, and the time from one
@@ -109,7 +109,8 @@ struct Point {
     visit: f64,
 }
 
-/// Adds to a word and computes, `times` times; tells `seen` the value before each addition.
+/// Adds to a word and computes, `times` times; passes the value before each addition to
+/// `seen`.
 #[inline(always)]
 fn add(word: &AtomicUsize, steps: u64, times: usize, mut seen: impl FnMut(usize)) {
     let mut one = 1;
