@@ -128,24 +128,27 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
 
 /// Returns the facts about the model and its workload.
 pub(crate) fn facts(spec: &Spec, machine: &Machine) -> Facts {
+    let unit = machine.get(FigureKey::CoreUnitCycles);
     let workload = match spec.cells.work {
-        Work::Units => match spec.cells.unit {
-            Unit::Units => {
-                "loop { lock; critical; unlock; non-critical } in threads; length n is n + 1 \
-                     units of about 15 cycles on Ice Lake"
-            }
-            Unit::Nanoseconds => {
-                "loop { lock; critical; unlock; non-critical } in threads; lengths in ns, to \
-                     the nearest unit of 15 cycles"
-            }
-        },
-        Work::Fstat => "fstat(2) in threads, each on a file of its own",
+        Work::Units => {
+            let lengths = match spec.cells.unit {
+                Unit::Units if unit == 15.0 => {
+                    "length n is n + 1 units of about 15 cycles on Ice Lake".into()
+                }
+                Unit::Units => format!("length n is n + 1 units of {unit} cycles"),
+                Unit::Nanoseconds => {
+                    format!("lengths in ns, to the nearest unit of {unit} cycles")
+                }
+            };
+            format!("loop {{ lock; critical; unlock; non-critical }} in threads; {lengths}")
+        }
+        Work::Fstat => "fstat(2) in threads, each on a file of its own".into(),
     };
     let mut facts: Facts = vec![
         ("Model".into(), machine.description.clone()),
         ("CPUs".into(), machine.cpus().to_string()),
         ("Arbitration".into(), machine.arbitration.name().into()),
-        ("Workload".into(), workload.into()),
+        ("Workload".into(), workload),
         ("Placement".into(), spec.placement(machine).name().into()),
         ("Run".into(), spec.length(machine)),
     ];
@@ -328,6 +331,23 @@ pub fn sample(outcome: &Outcome, latency: bool) -> Sample {
 mod tests {
     use super::*;
     use locklab_sim::{Scenario, Stop, Workload};
+
+    #[test]
+    fn a_report_says_the_unit_of_its_machine() {
+        let machine = Machine::builtin("flat-16").unwrap();
+        let spec = Spec::new("mcs", "ticket", locklab_workload::Cells::default());
+        for (cycles, words) in [
+            (15.0, "about 15 cycles on Ice Lake"),
+            (9.0, "units of 9 cycles"),
+        ] {
+            let machine = machine.clone().with(FigureKey::CoreUnitCycles, cycles);
+            let facts = facts(&spec, &machine.unwrap());
+            assert!(
+                facts.iter().any(|(_, fact)| fact.ends_with(words)),
+                "{facts:?}"
+            );
+        }
+    }
 
     /// In a run of less than one acquisition a thread, and in one where each
     /// thread ends by itself.
