@@ -12,6 +12,7 @@ use locklab_native::Native;
 use locklab_native::{fit, scheduling};
 use locklab_published::microbenchmarks;
 use locklab_sim::Machine;
+use locklab_workload::{Cells, Unit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -107,10 +108,15 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
     }
     let machine = Machine::parse(&file.display().to_string(), &text)
         .map_err(|e| Error::Failed(format!("what was measured makes no machine: {e}")))?;
-    let threads = topology.order.len().min(machine.cpus()) as u64;
-    let place = [threads, 100, 200];
-    let measured = fit::rates(&native, place)?;
-    let beside = machines::side_by_side(&machine, place, &measured)?;
+    let cells = Cells {
+        threads: vec![topology.order.len().min(machine.cpus())],
+        critical: vec![100],
+        non_critical: vec![200],
+        unit: Unit::Nanoseconds,
+        ..Cells::default()
+    };
+    let measured = fit::rates(&native, &cells)?;
+    let beside = machines::side_by_side(&machine, &cells, &measured)?;
     let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();
     std::fs::write(file, format!("{text}\n{comment}"))
         .map_err(|e| Error::Failed(format!("cannot write {}: {e}", file.display())))?;

@@ -6,8 +6,9 @@
 //! The model is fitted to single cache lines and futex calls of this machine by `locklab
 //! machine fit`, never to a lock. A hypervisor moves virtual CPUs, which changes how far
 //! apart they are by a factor of ten, so the model is fitted before and after what is
-//! measured, and a part in which the two differ is measured again. It ends with 1 if a rank
-//! correlation is below 0.9.
+//! measured, and a part in which the two differ is measured again. Rates that a comparison
+//! would call equal share a rank; the coefficient without that is printed too. It ends with 1
+//! if a rank correlation is below 0.9.
 
 use locklab_host::environment::Environment;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use locklab_document::page::Page;
 use locklab_document::{Column, Table, render};
 use locklab_host::error::Error;
 use locklab_sim::{BUILTIN, FIGURES, Machine, Origin, run};
-use locklab_workload::{Cells, Unit};
+use locklab_workload::Cells;
 use serde_json::{Value, json};
 
 /// Returns the machines that come with Locklab, one after another.
@@ -92,31 +92,26 @@ pub fn show(machine: &Machine) -> String {
 
 /// Returns the rates of locks measured somewhere, side by side with those simulated on
 /// `machine`, in a table; `None` stands for a lock that could not be measured.
-/// The cell of the matrix is given by threads, critical and non-critical
-/// length.
+/// They are of the first of these cells, whose lengths are in ns.
 ///
 /// # Errors
-/// If a lock cannot be simulated; the message names it.
+/// If there is no cell, or a lock cannot be simulated; the message names it.
 pub fn side_by_side(
     machine: &Machine,
-    [threads, critical, non_critical]: [u64; 3],
+    cells: &Cells,
     measured: &[(&str, Option<f64>)],
 ) -> Result<String, Error> {
+    let none = || Error::Failed("there is no cell to simulate".into());
+    let place = *cells.places().first().ok_or_else(none)?;
+    let [threads, critical, non_critical, _] = place;
     let head = format!(
         "Million acquisitions a second, {}, {critical} ns under the lock, {non_critical} outside:\n",
         count(threads as usize, "thread")
     );
     let mut rows = Vec::new();
     for (lock, here) in measured {
-        let cells = Cells {
-            threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
-            critical: vec![critical],
-            non_critical: vec![non_critical],
-            unit: Unit::Nanoseconds,
-            ..Cells::default()
-        };
-        let spec = Spec::new(lock, lock, cells);
-        let simulated = run(&spec.scenario(machine, [threads, critical, non_critical, 1], lock, 1))
+        let spec = Spec::new(lock, lock, cells.clone());
+        let simulated = run(&spec.scenario(machine, place, lock, 1))
             .map_err(|error| Error::Failed(format!("{lock} cannot be simulated: {error}")))?
             .ops_per_s;
         let (here, ratio) = here.map_or(("disturbed".into(), "-".into()), |here| {

@@ -12,9 +12,10 @@
 //!
 //! It runs while no other thread of the process does, and knows nothing of locks.
 
+mod both;
 mod turns;
 
-use self::turns::Line;
+use self::both::{Line, on_both};
 use crate::round_trip::median;
 use crate::work::steps_from;
 use locklab_host::{clock, topology};
@@ -60,6 +61,17 @@ impl Contention {
         let snoop = (self.kept / one_way).clamp(0.0, 0.9);
         let request = (1.0 - self.visit / one_way).clamp(0.0, MOST - snoop);
         (request, snoop)
+    }
+
+    /// Returns the figures of a machine file, where a transfer takes `one_way` ns.
+    pub fn figures(self, one_way: f64) -> [(&'static str, f64); 4] {
+        let (request, snoop) = self.shares(one_way);
+        [
+            ("core.reads_ahead", self.ahead),
+            ("transfer.request_share", request),
+            ("transfer.snoop_share", snoop),
+            ("directory.migrates", self.migrates),
+        ]
     }
 }
 
@@ -146,10 +158,9 @@ fn spacing(cpu: usize, steps: u64) -> f64 {
 /// Measures one length between additions.
 fn batches(a: usize, b: usize, steps: u64) -> Option<Point> {
     // A word of its own for each batch: what a line takes depends on where its home is.
-    let words: &[Line; BATCHES] = &std::array::from_fn(|_| Line::default());
-    let arrived = &Line::default();
-    let run = move |cpu: usize| {
-        topology::pin_to(cpu);
+    let words: [Line; BATCHES] = std::array::from_fn(|_| Line::default());
+    let arrived = Line::default();
+    let run = || {
         let mut points = Vec::with_capacity(BATCHES);
         for (batch, word) in words.iter().enumerate() {
             // By spinning: a barrier's wake-up takes longer than a batch. It carries no data.
@@ -170,11 +181,7 @@ fn batches(a: usize, b: usize, steps: u64) -> Option<Point> {
         }
         points
     };
-    let points: Vec<Point> = std::thread::scope(|scope| {
-        let threads = [a, b].map(|cpu| scope.spawn(move || run(cpu)));
-        let points = threads.map(|thread| thread.join().unwrap_or_default());
-        points.concat()
-    });
+    let points = on_both([a, b], |_| run());
     let of = |figure: fn(&Point) -> f64| median(&points.iter().map(figure).collect::<Vec<_>>());
     (!points.is_empty()).then(|| Point {
         again: of(|point| point.again),

@@ -19,7 +19,7 @@ use locklab_lab::VERSION;
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument as _, Turn};
 use locklab_lab::placement::gap;
-use locklab_workload::{Cells, Unit};
+use locklab_workload::Cells;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -131,27 +131,28 @@ impl Fit {
         let Some((found, one_way)) = self.contention else {
             return Default::default();
         };
-        let line = |key: &str, value: f64, by: &str| {
-            format!("{key} = {{ value = {value:.2}, source = \"measured: {by}\" }}\n")
+        let by = |key: &str| {
+            match key {
+            "core.reads_ahead" => "an addition to the other CPU's line after a computation, without and with a read of another such line".into(),
+            "transfer.request_share" => format!(
+                "two CPUs that add to one word, {:.0} ns from a visit of the line to the next",
+                found.visit
+            ),
+            "transfer.snoop_share" => {
+                format!("the same, a core keeps the line for {:.0} ns", found.kept)
+            }
+            _ => "an addition to the other CPU's line, without and with a read of it before".into(),
+        }
         };
-        let (request, snoop) = found.shares(one_way);
-        let visit = format!(
-            "two CPUs that add to one word, {:.0} ns from a visit of the line to the next",
-            found.visit
-        );
-        let kept = format!("the same, a core keeps the line for {:.0} ns", found.kept);
-        let core = line(
-            "reads_ahead",
-            found.ahead,
-            "an addition to the other CPU's line after a computation, without and with a read of another such line",
-        );
-        let directory = line(
-            "migrates",
-            found.migrates,
-            "an addition to the other CPU's line, without and with a read of it before",
-        );
-        let transfer = line("request_share", request, &visit) + &line("snoop_share", snoop, &kept);
-        [core, transfer, directory]
+        ["core.", "transfer.", "directory."].map(|table| {
+            let lines = found.figures(one_way).map(|(key, value)| {
+                let by: String = by(key);
+                key.strip_prefix(table).map(|key| {
+                    format!("{key} = {{ value = {value:.2}, source = \"measured: {by}\" }}\n")
+                })
+            });
+            lines.into_iter().flatten().collect()
+        })
     }
 }
 
@@ -278,16 +279,16 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
     best.fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the acquisitions a second of [`LOCKS`] in one cell of a matrix, lengths in ns;
-/// `None` of a lock that no block measured.
+/// Returns the acquisitions a second of [`LOCKS`] in the first of these cells; `None` of a lock
+/// that no block measured.
 ///
 /// # Errors
 /// If a lock cannot be measured at all; the message names it.
-pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Option<f64>)>, Error> {
+pub fn rates(native: &Native, cells: &Cells) -> Result<Vec<(&'static str, Option<f64>)>, Error> {
     let mut rates = Vec::new();
     for pair in LOCKS.chunks(2) {
         let locks = [pair[0], pair[pair.len() - 1]];
-        let measured = rates_of(native, locks, place, BLOCKS)?;
+        let measured = rates_of(native, locks, cells, BLOCKS)?;
         rates.extend(pair.iter().copied().zip(measured));
     }
     Ok(rates)
@@ -297,17 +298,11 @@ pub fn rates(native: &Native, place: [u64; 3]) -> Result<Vec<(&'static str, Opti
 fn rates_of(
     native: &Native,
     locks: [&str; 2],
-    [threads, critical, non_critical]: [u64; 3],
+    cells: &Cells,
     blocks: u32,
 ) -> Result<[Option<f64>; 2], Error> {
     let spec = Spec {
-        cells: Cells {
-            threads: vec![usize::try_from(threads).unwrap_or(usize::MAX)],
-            critical: vec![critical],
-            non_critical: vec![non_critical],
-            unit: Unit::Nanoseconds,
-            ..Cells::default()
-        },
+        cells: cells.clone(),
         time: Duration::from_secs(1),
         ..Spec::new(locks[0], locks[1])
     };

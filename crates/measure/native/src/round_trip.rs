@@ -44,9 +44,9 @@ impl By {
 /// Sets how often two CPUs are tried before they count as not to be measured.
 const TRIES: usize = 8;
 
-/// Times round trips between two CPUs and returns the median of short batches, in ns. `None` if the two did not
-/// meet in eight tries, each of 20 ms of CPU time: however busy the machine is,
-/// the two threads get that much of it, and most of it at the same time.
+/// Times round trips between two CPUs and returns the median of short batches, in ns. `None`
+/// if the two did not meet in eight tries, each of 20 ms of CPU time: however busy the machine
+/// is, the two threads get that much of it, and most of it at the same time.
 #[must_use]
 pub fn measure(a: usize, b: usize) -> Option<f64> {
     (0..TRIES).find_map(|_| try_measure(a, b, By::Store))

@@ -85,7 +85,7 @@ pub(crate) fn read(engine: &Engine, index: usize) -> bool {
 /// Waits for a line that has been asked for, and is not on its way yet.
 fn await_line(engine: &Engine, index: usize, now: u64) {
     let mut requests = engine.lines[index].requests.borrow_mut();
-    let waits = requests.is_awaited(engine.current.get());
+    let waits = requests.await_ahead(engine.current.get());
     drop(requests);
     if waits {
         engine.suspend(Phase::Miss);

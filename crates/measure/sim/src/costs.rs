@@ -21,8 +21,8 @@ pub(crate) struct Costs {
     /// Chance that a read before a read-modify-write asks for the only copy, in
     /// 1024ths.
     pub(crate) early_ownership: usize,
-    /// Chance that a read which follows a locked operation is begun before the line of that
-    /// has come, in 1024ths.
+    /// Chance that a line which is used after a locked operation is asked for with the line of
+    /// that, in 1024ths.
     pub(crate) reads_ahead: usize,
     /// Chance that an access which a core begins while its line serves a sibling
     /// thread is done before the line leaves, in 1024ths.

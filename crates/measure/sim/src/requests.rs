@@ -160,7 +160,7 @@ impl Side {
     }
 
     /// Makes a CPU wait for what it has asked for ahead; returns whether it has.
-    fn is_awaited(&mut self, cpu: usize) -> bool {
+    fn await_ahead(&mut self, cpu: usize) -> bool {
         let ahead = |one: &&mut Request| {
             one.cpu() == cpu && matches!(one.want(), Want::Ahead | Want::AheadToWrite)
         };
@@ -259,8 +259,8 @@ impl Requests {
     }
 
     /// Makes a CPU wait for what it has asked for ahead; returns whether it has.
-    pub(crate) fn is_awaited(&mut self, cpu: usize) -> bool {
-        self.reads.is_awaited(cpu) || self.writes.is_awaited(cpu)
+    pub(crate) fn await_ahead(&mut self, cpu: usize) -> bool {
+        self.reads.await_ahead(cpu) || self.writes.await_ahead(cpu)
     }
 
     /// Takes a write of another CPU of a core, which has been sent by `until`.

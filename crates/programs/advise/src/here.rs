@@ -70,20 +70,15 @@ pub(crate) fn measured(
 /// Returns a model whose contended lines do what those of two CPUs do that are `one_way` ns
 /// apart. Shares of a transfer stay where it takes another time.
 fn with_contention(machine: Machine, found: Contention, one_way: f64) -> Result<Machine, Error> {
-    let (request, snoop) = found.shares(one_way);
-    // Neither may be too much beside what the other was.
-    let figures = [
-        (FigureKey::TransferRequestShare, 0.0),
-        (FigureKey::TransferSnoopShare, snoop),
-        (FigureKey::TransferRequestShare, request),
-        (FigureKey::CoreOwnReuse, 0.0),
-        (FigureKey::CoreReadsAhead, found.ahead),
-        (FigureKey::DirectoryMigrates, found.migrates),
-    ];
-    let machine = figures
-        .into_iter()
-        .try_fold(machine, |machine, (key, value)| machine.with(key, value));
-    let mut machine = machine.map_err(failed)?;
+    // Neither share of a transfer may be too much beside what the other was.
+    let mut machine = machine
+        .with(FigureKey::TransferRequestShare, 0.0)
+        .and_then(|machine| machine.with(FigureKey::TransferSnoopShare, 0.0))
+        .and_then(|machine| machine.with(FigureKey::CoreOwnReuse, 0.0))
+        .map_err(failed)?;
+    for (key, value) in found.figures(one_way) {
+        machine = machine.with(key.parse()?, value).map_err(failed)?;
+    }
     machine.description += &format!(
         ", a line that another wants kept for {:.0} ns of the {:.0} from a visit to the next",
         found.kept, found.visit

@@ -8,9 +8,10 @@
 //! the result of the one before. Lines are in pages of their own, so that no prefetcher
 //! foresees them.
 
+use super::both::{Line, on_both};
 use crate::round_trip::median;
 use crate::work::steps_from;
-use locklab_host::{clock, topology};
+use locklab_host::clock;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,11 +33,6 @@ pub(super) struct Shares {
     /// By how much of a transfer a read after an addition is shorter.
     pub(super) ahead: f64,
 }
-
-/// A word that shares no line, and no pair of lines, with another.
-#[derive(Default)]
-#[repr(align(128))]
-pub(super) struct Line(pub(super) AtomicUsize);
 
 #[repr(align(4096))]
 struct Page([AtomicUsize; 512]);
@@ -60,24 +56,18 @@ pub(super) fn measure(a: usize, b: usize) -> Option<Shares> {
     let words: Vec<&AtomicUsize> = (pages.iter().enumerate())
         .map(|(at, page)| &page.0[at * 7 % 64 * 8])
         .collect();
-    let (words, turn) = (&words, &Line::default());
-    let run = move |cpu: usize, parity: usize| {
-        topology::pin_to(cpu);
+    let turn = Line::default();
+    let times = on_both([a, b], |which| {
         let mut times = Vec::with_capacity(TURNS);
-        for at in (parity..2 * TURNS).step_by(2) {
+        for at in (which..2 * TURNS).step_by(2) {
             if !awaits(&turn.0, at) {
                 break;
             }
-            times.push(take(words));
+            times.push(take(&words));
             // T1: pairs with the load of `awaits`, so that turns do not overlap.
             turn.0.store(at + 1, Ordering::Release);
         }
         times
-    };
-    let times: Vec<Times> = std::thread::scope(|scope| {
-        let threads = [(a, 0), (b, 1)].map(|(cpu, parity)| scope.spawn(move || run(cpu, parity)));
-        let times = threads.map(|thread| thread.join().unwrap_or_default());
-        times.concat()
     });
     shares(&times)
 }
