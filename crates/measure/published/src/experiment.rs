@@ -73,9 +73,9 @@ experiments!(
     "spinlocks-i5-2500k",
 );
 
-/// The figures of a published machine's data sheet that a file may change, and of the source
-/// of its kernel.
-const FACTS: [FigureKey; 9] = [
+/// The figures of a published machine's data sheet that a file may change, of the source of
+/// its kernel, and of what a wake-up costs through a hypervisor.
+const FACTS: [FigureKey; 11] = [
     FigureKey::TopologySockets,
     FigureKey::TopologyClusters,
     FigureKey::TopologyCores,
@@ -85,6 +85,8 @@ const FACTS: [FigureKey; 9] = [
     FigureKey::VmVcpus,
     FigureKey::VmPleWindowCycles,
     FigureKey::SchedulerLatencyUs,
+    FigureKey::SchedulerWakeCallUs,
+    FigureKey::SchedulerWakeUs,
 ];
 
 /// Counters without a lock, which a file may name in the place of a lock, and what a
