@@ -108,6 +108,8 @@ pub(crate) fn fingerprint(run: Value, machine: &Machine) -> Value {
     // These came later: a machine without them is found as it was stored.
     let is_later = |key: FigureKey, value: f64| match key {
         FigureKey::TopologySmallClusters
+        | FigureKey::TopologyColumns
+        | FigureKey::TransferStopNs
         | FigureKey::SchedulerLatencyUs
         | FigureKey::CoreOwnReuse
         | FigureKey::CoreReadsAhead

@@ -167,6 +167,16 @@ pub(crate) fn travel(engine: &Engine, transfer: u64) -> u64 {
     (transfer * engine.costs.travel_share) >> 10
 }
 
+/// Returns the part of a transfer until the request of a core has reached the home of a line.
+#[inline]
+pub(crate) fn travel_from(engine: &Engine, line: usize, core: usize, transfer: u64) -> u64 {
+    let travel = travel(engine, transfer);
+    match &engine.places {
+        Some(places) => travel.saturating_add_signed(places.of_request(line, core)),
+        None => travel,
+    }
+}
+
 /// Returns a time that is varied by the spread.
 #[inline]
 pub(crate) fn vary(engine: &Engine, cycles: u64) -> u64 {
@@ -189,7 +199,7 @@ pub(crate) fn request(
 ) {
     let line = &engine.lines[index];
     let core = engine.cpus[cpu].core.get();
-    let arrives = asks + travel(engine, distant(engine, line, core, want));
+    let arrives = asks + travel_from(engine, index, core, distant(engine, line, core, want));
     let request = Request::new(arrives, cpu, core, want, turn);
     line.requests.borrow_mut().push(request);
     arm(engine, index, arrives.max(line.free_at.get()));

@@ -22,13 +22,14 @@
 //! other event is due, without an event or a switch for each.
 
 use crate::ahead;
-use crate::coherence::{answers, arm, request, transfer_for, travel, vary};
+use crate::coherence::{answers, arm, request, transfer_for, travel, travel_from, vary};
 use crate::cpu::Phase;
 use crate::distance::Distance;
 use crate::engine::Engine;
 use crate::event::Kind;
 use crate::line::{Line, NOBODY};
 use crate::machine::Arbitration;
+use crate::places::Places;
 use crate::requests::{Pick, Requests, Want};
 use crate::scheduler::spin_read;
 use crate::spin::wake_watchers;
@@ -58,20 +59,15 @@ pub(crate) fn miss(engine: &Engine, index: usize, want: Want) {
     let asked = engine.time.get();
     let line = &engine.lines[index];
     if line.requests.borrow().is_empty() && line.free_at.get() <= asked {
-        let (transfer, extra) = transfer_for(engine, line, cpu.core.get(), want);
-        if asked + transfer + ((transfer * engine.costs.spread) >> 10) + extra + 1
+        let core = cpu.core.get();
+        let (transfer, extra) = transfer_for(engine, line, core, want);
+        let farther = engine.places.as_ref().map_or(0, Places::most);
+        if asked + transfer + ((transfer * engine.costs.spread) >> 10) + extra + farther + 1
             < engine.queue.horizon()
         {
             // No other event happens before it completes.
-            let travel = travel(engine, transfer);
-            let done = grant(
-                engine,
-                index,
-                cpu.core.get(),
-                engine.current.get(),
-                want,
-                asked + travel,
-            );
+            let arrives = asked + travel_from(engine, index, core, transfer);
+            let done = grant(engine, index, core, engine.current.get(), want, arrives);
             engine.time.set(done);
             cpu.stalled.set(cpu.stalled.get() + (done - asked));
             return;
@@ -96,7 +92,11 @@ pub(crate) fn grant(
     line.claimed.set(false);
     let (transfer, extra) = transfer_for(engine, line, core, want);
     let exclusive = line.exclusive.get();
-    let rest = vary(engine, transfer - travel(engine, transfer));
+    let mut rest = vary(engine, transfer - travel(engine, transfer));
+    if let Some(places) = &engine.places {
+        let owner = (exclusive != NOBODY).then_some(usize::from(exclusive));
+        rest = rest.saturating_add_signed(places.of_answer(index, core, owner));
+    }
     count_transfer(engine, index, cpu, want, now, transfer);
     if exclusive == core as u16 && want != Want::Far {
         // The core has it already (the store buffer of a sibling fetched

@@ -21,6 +21,7 @@ use crate::hypervisor::Hypervisor;
 use crate::line::Line;
 use crate::machine::Machine;
 use crate::memory::Memory;
+use crate::places::Places;
 use crate::region::Region;
 use crate::rng::Rng;
 use crate::topology::Topology;
@@ -60,6 +61,8 @@ pub(crate) struct Engine {
     cores: Box<[Core]>,
     pub(crate) costs: Costs,
     pub(crate) topology: Topology,
+    /// Places of cores and lines; none where all are alike.
+    pub(crate) places: Option<Places>,
     pub(crate) rng: Rng,
     pub(crate) hypervisor: Hypervisor,
     pub(crate) counts: Counts,
@@ -125,6 +128,7 @@ impl Engine {
             cores: (0..topology.cores()).map(core).collect(),
             costs: Costs::new(machine),
             topology,
+            places: Places::new(machine, seed),
             rng: Rng::new(seed),
             hypervisor,
             counts,

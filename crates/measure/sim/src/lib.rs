@@ -59,6 +59,7 @@ pub mod microbench;
 mod outcome;
 mod own_stores;
 mod parking;
+mod places;
 mod platform;
 mod play;
 mod region;

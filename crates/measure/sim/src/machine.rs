@@ -129,6 +129,7 @@ figures! {
     TopologyCores "topology.cores", "", 1.0..=512.0, true, None, "cores a cluster";
     TopologyThreads "topology.threads", "", 1.0..=8.0, true, Some(1.0), "hardware threads a core";
     TopologySmallClusters "topology.small_clusters", "", 0.0..=63.0, true, Some(0.0), "clusters of small cores, the last ones of each socket";
+    TopologyColumns "topology.columns", "", 0.0..=64.0, true, Some(0.0), "columns of the mesh on which a cluster's cores lie; 0: they lie on a ring";
     CoreClockGhz "core.clock_ghz", "GHz", 0.1..=10.0, false, None, "clock under load; also what a simulated cycle is";
     CorePauseCycles "core.pause_cycles", "cycles", 1.0..=1000.0, true, None, "one relax (x86 `pause`, Arm `isb` or `yield`)";
     CoreL1Cycles "core.l1_cycles", "cycles", 1.0..=20.0, true, None, "load that hits L1";
@@ -155,6 +156,7 @@ figures! {
     TransferRequestShare "transfer.request_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the request travels to the directory, where it queues";
     TransferSnoopShare "transfer.snoop_share", "fraction", 0.0..=0.9, false, Some(0.1), "part of a transfer in which the directory's snoop travels to the owner, who uses the line meanwhile";
     TransferSpread "transfer.spread", "fraction", 0.0..=0.9, false, Some(0.35), "how much a transfer may take less or more, by where its line has its home";
+    TransferStopNs "transfer.stop_ns", "ns", 0.0..=100.0, false, Some(0.0), "what a message takes from one stop of a cluster's ring or mesh to the next; transfers are means over all places; 0: all places are alike";
     DirectorySharedReadNs "directory.shared_read_ns", "ns", 0.0..=1000.0, false, None, "how long one shared read keeps a line's directory entry busy";
     DirectoryInvalidateNs "directory.invalidate_ns", "ns", 0.0..=1000.0, false, None, "added to a write for each further sharer it invalidates";
     DirectoryBroadcast "directory.broadcast", "", 0.0..=1.0, true, Some(0.0), "1: the directory knows the owner of a line and not who shares it: a write to a shared line waits for the farthest core of the machine, and the owner answers every read of what it wrote, one after the other";
