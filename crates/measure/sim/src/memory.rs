@@ -64,6 +64,18 @@ impl Memory {
         self.line_at(address).unwrap_or(0) * LINE + address % LINE
     }
 
+    /// Returns the line by which the home of this one is known. The lines of a stack have one
+    /// home: which of them a frame has differs from build to build of this program.
+    pub(crate) fn line_of_home(&self, line: usize) -> usize {
+        let stacks = self.arena.lines();
+        match line.checked_sub(stacks) {
+            Some(beyond) if beyond < self.cpus * STACK_LINES => {
+                stacks + beyond / STACK_LINES * STACK_LINES
+            }
+            _ => line,
+        }
+    }
+
     fn line_in_region(&self, address: usize) -> Option<usize> {
         let (region, first) = self
             .regions
@@ -113,5 +125,23 @@ impl Memory {
             Some(stack) => format!("stack of CPU {}", stack / STACK_LINES),
             None => self.arena.describe_line(line),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_a_stack_have_one_home() {
+        let (memory, lines) = Memory::new(4, 2, Vec::new());
+        let homes: Vec<usize> = (0..lines).map(|line| memory.line_of_home(line)).collect();
+        assert_eq!(homes[..4], [0, 1, 2, 3]);
+        let (first, second) = homes[4..].split_at(STACK_LINES);
+        assert!(first.iter().all(|&home| home == 4), "{first:?}");
+        assert!(
+            second.iter().all(|&home| home == 4 + STACK_LINES),
+            "{second:?}"
+        );
     }
 }
