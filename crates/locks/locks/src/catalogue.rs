@@ -12,8 +12,8 @@ use crate::{
     McsK42, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
     MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
     QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
-    RwQueued, Srw, StdMutex, StdRw, SwiftMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord,
-    Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
+    RwQueued, Srw, StdMutex, StdRw, SwiftMutex, SwiftMutexPi, Tas, TasWord, Ticket, TicketProp,
+    Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -290,6 +290,7 @@ catalogue! {
         WtfLock[40] => [1],
         GoMutex[4] => [2],
         SwiftMutex[20] => [2],
+        SwiftMutexPi[1000] => [2],
         AbseilMutex[1500] => [2],
     }
     big_locks {

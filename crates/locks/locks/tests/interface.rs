@@ -79,6 +79,7 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<WtfLock>(), 1);
     assert_eq!(size_of::<GoMutex>(), 4);
     assert_eq!(size_of::<SwiftMutex>(), 8);
+    assert_eq!(size_of::<SwiftMutexPi>(), 4);
     assert_eq!(size_of::<AbseilMutex>(), size_of::<usize>());
     assert_eq!(size_of::<Srw>(), size_of::<usize>());
     assert_eq!(size_of::<StdRw>(), 8);

@@ -154,6 +154,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "wtf-lock",
         "go-mutex",
         "swift-mutex",
+        "swift-mutex-pi",
         "abseil-mutex",
         "std-rw",
         "parkinglot-rw",
@@ -374,7 +375,9 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             ]);
             all
         }
-        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" => vec![handed_over(lock, 0)],
+        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "swift-mutex-pi" => {
+            vec![handed_over(lock, 0)]
+        }
         "abseil-mutex" => vec![comes_to_a_sleeper(lock)],
         // Who has waited for long says so when it sleeps again.
         "go-mutex" => {
