@@ -277,6 +277,7 @@ catalogue! {
         GlibcRw[false],
         GlibcRw[true],
         Srw[1024] => [2],
+        AbseilMutex[1500] => [2],
     }
     sleeping_locks {
         Futex,
@@ -290,7 +291,6 @@ catalogue! {
         WtfLock[40] => [1],
         GoMutex[4] => [2],
         SwiftMutex[20] => [2],
-        AbseilMutex[1500] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],
