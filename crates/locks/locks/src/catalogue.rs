@@ -277,6 +277,7 @@ catalogue! {
         GlibcRw[false],
         GlibcRw[true],
         Srw[1024] => [2],
+        AbseilMutex[1500] => [2],
     }
     sleeping_locks {
         Futex,
@@ -291,7 +292,6 @@ catalogue! {
         GoMutex[4] => [2],
         SwiftMutex[20] => [2],
         SwiftMutexPi[1000] => [2],
-        AbseilMutex[1500] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

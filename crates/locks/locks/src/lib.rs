@@ -31,7 +31,7 @@
 //! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
-//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`], [`GlibcRw`], [`Srw`] | those of libraries, each with its preference |
+//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`], [`GlibcRw`], [`Srw`], [`AbseilMutex`] | those of libraries, each with its preference |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |

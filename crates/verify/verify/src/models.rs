@@ -19,15 +19,15 @@ use crate::property::{
     called_back, comes_to_a_sleeper, given_up, handed_over, in_order_again_and_again,
     in_order_within_a_node, interrupted, interrupted_by_another, interrupted_in_queue,
     interrupted_twice, just_made, last_cpus, lets_others_in, loses_races, many_turns,
-    moves_between_nodes, neighbour_in_interrupt, one_context, one_starves, one_writer_between,
-    overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue, passes_a_sleeping_head,
-    place_kept, prefers_again, prefers_again_in_queue, prefers_its_node, programs, promises,
-    queue_advances_during_preemption, queue_during_preemption, read_write, reader_asks,
-    reader_without_number, readers_at_the_limit, readers_looked_before, readers_of_each_count,
-    readers_of_one_count, readers_try_behind, readers_wait, readers_wrap, refused_beside_another,
-    resilient, returns_during_preemption, running_keep_place, sent_off_and_called, short_lived,
-    short_lived_in_one_node, taken_during_preemption, timed, virtualized, without_node,
-    wraps_during_preemption, writer_tries,
+    moves_between_nodes, neighbour_in_interrupt, newcomers_wait, one_context, one_starves,
+    one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_over_in_queue,
+    passes_a_sleeping_head, place_kept, prefers_again, prefers_again_in_queue, prefers_its_node,
+    programs, promises, queue_advances_during_preemption, queue_during_preemption, read_write,
+    reader_asks, reader_without_number, readers_at_the_limit, readers_looked_before,
+    readers_of_each_count, readers_of_one_count, readers_try_behind, readers_wait, readers_wrap,
+    refused_beside_another, resilient, returns_during_preemption, running_keep_place,
+    sent_off_and_called, short_lived, short_lived_in_one_node, taken_during_preemption, timed,
+    virtualized, without_node, wraps_during_preemption, writer_tries,
 };
 use crate::subject::{self, Subject, subject};
 use std::sync::Arc;
@@ -378,7 +378,17 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
         "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "swift-mutex-pi" => {
             vec![handed_over(lock, 0)]
         }
-        "abseil-mutex" => vec![comes_to_a_sleeper(lock)],
+        "abseil-mutex" => {
+            let mut all = writer_tries(lock);
+            all.extend([
+                comes_to_a_sleeper(lock),
+                readers_try_behind(lock),
+                reader_asks(lock),
+                readers_at_the_limit(lock),
+            ]);
+            all.extend(newcomers_wait(lock));
+            all
+        }
         // Who has waited for long says so when it sleeps again.
         "go-mutex" => {
             let mut all = vec![handed_over(lock, 1)];

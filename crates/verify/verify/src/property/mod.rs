@@ -11,6 +11,7 @@ mod definition;
 mod exclusion;
 mod fairness;
 mod interrupts;
+mod newcomers;
 mod preemption;
 mod programs;
 mod readers;
@@ -50,6 +51,7 @@ pub(crate) use interrupts::{
     interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, last_cpus,
     neighbour_in_interrupt,
 };
+pub(crate) use newcomers::newcomers_wait;
 pub(crate) use preemption::{
     loses_races, queue_advances_during_preemption, queue_during_preemption,
     returns_during_preemption, taken_during_preemption, without_node,
