@@ -124,6 +124,8 @@ pub(crate) struct Cpu {
     /// Its queue nodes, and the table of the locks that it holds, in the arena:
     /// of the platform's types; null where there are none.
     pub(crate) nodes: Cell<*const ()>,
+    /// What it waits with for locks that sleep, of `libraries`' type.
+    pub(crate) waiting: Cell<*const ()>,
     pub(crate) held: Cell<*const ()>,
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
 }
@@ -162,6 +164,7 @@ impl Cpu {
             watched: RefCell::new(Vec::new()),
             since: Cell::new(0),
             nodes: Cell::new(std::ptr::null()),
+            waiting: Cell::new(std::ptr::null()),
             held: Cell::new(std::ptr::null()),
             yielder: Cell::new(std::ptr::null()),
         }

@@ -21,8 +21,8 @@ use crate::{futex_queue, sleepers};
 pub(crate) use described::{ParkingLotRwlock, PthreadRwlock, PthreadRwlockWriters, Std, StdRwlock};
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Info, RawLock};
-use parking_lot::Bucket;
 pub use parking_lot::ParkingLot;
+use parking_lot::{Bucket, Waiting};
 pub use pthread::Pthread;
 pub(crate) use pthread::PthreadAdaptive;
 
@@ -54,8 +54,8 @@ libraries! {
 }
 
 /// Returns the number of lines of what the waiters of locks that sleep wait in.
-pub(crate) fn lines_of_sleepers() -> usize {
-    sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>()
+pub(crate) fn lines_of_sleepers(threads: usize) -> usize {
+    sleepers::lines::<Sim, Bucket>() + futex_queue::lines::<Sim>() + Waiting::lines(threads)
 }
 
 /// Places that in an engine's arena.
@@ -64,6 +64,7 @@ pub(crate) fn place_sleepers(engine: &Engine) {
     if engine.hypervisor.call > 0 {
         futex_queue::place::<Sim>(engine);
     }
+    Waiting::place(engine);
 }
 
 /// Returns the names of the simulated locks of libraries.

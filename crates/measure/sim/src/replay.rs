@@ -278,7 +278,7 @@ fn play(replay: &Replay<'_>, under: &Under<'_>) -> Result<Replayed, SimError> {
         None => 0,
     };
     let of_sleepers = match kinds.iter().any(|kind| kind.parks()) {
-        true => libraries::lines_of_sleepers(),
+        true => libraries::lines_of_sleepers(threads),
         false => 0,
     };
     let lines = of_locks

@@ -175,7 +175,7 @@ impl Run<'_> {
         };
         let shared = scenario.workload.lines() * Arena::lines_for::<Buffer>();
         let sleepers = match kind.parks() {
-            true => libraries::lines_of_sleepers(),
+            true => libraries::lines_of_sleepers(all),
             false => 0,
         };
         let barriers = match is_round {

@@ -27,7 +27,7 @@ fn messages() {
         ("value = 140", "value = nan"),
         ("value = 140", "value = 170"),
         ("band = [120, 160]", "band = [120]"),
-        ("cluster_ns = { value = 52.4", "cluster_ns = { value = 60"),
+        ("cluster_ns = { value = 58", "cluster_ns = { value = 60"),
         (
             "clock_ghz = { value = 3.0, source = \"Intel Xeon 8380: all-core turbo 3.0 GHz\" }",
             "clock_ghz = 3.0",

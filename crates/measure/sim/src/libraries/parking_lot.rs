@@ -2,7 +2,9 @@
 
 use super::common::SLEEPS;
 use super::spin_wait::{ROUNDS, spin_round};
-use super::word_lock::WordLock;
+use super::word_lock::{Waiter, WordLock};
+use crate::arena::Arena;
+use crate::engine::{Engine, engine};
 use crate::platform::{Sim, Word};
 use crate::sleepers::bucket_of;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
@@ -52,8 +54,8 @@ impl Default for Bucket {
     }
 }
 
-/// A thread in a queue, on its stack: there it lies in the thread's own memory. It has a line of
-/// its own, so that no build has another layout.
+/// A thread in a queue.
+#[derive(Default)]
 #[repr(C, align(64))]
 struct Sleeper {
     next: Word<*mut Self>,
@@ -65,14 +67,38 @@ struct Sleeper {
     given: Word<u32>,
 }
 
-impl Sleeper {
-    fn new(key: usize) -> Self {
-        Self {
-            next: Word::default(),
-            key: Word::new(key),
-            parked: Word::new(1),
-            given: Word::new(0),
+/// What a thread waits with, in its own memory as there. In the arena and not on its stack,
+/// where two frames share a line in one build and not in another.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Waiting {
+    sleeper: Sleeper,
+    pub(super) for_word: Waiter,
+}
+
+impl Waiting {
+    /// Returns the number of lines of so many threads'.
+    pub(crate) fn lines(threads: usize) -> usize {
+        threads * Arena::lines_for::<Self>()
+    }
+
+    /// Places that of each thread in an engine's arena.
+    pub(crate) fn place(engine: &Engine) {
+        for (thread, cpu) in engine.cpus.iter().enumerate() {
+            let label = format!("what thread {thread} waits with");
+            let waiting: *const Self = engine.memory.arena.place(label, Self::default());
+            cpu.waiting.set(waiting.cast());
         }
+    }
+
+    /// Returns that of the running thread.
+    ///
+    /// # Panics
+    /// If there is none: a lock that sleeps has it.
+    pub(super) fn own() -> &'static Self {
+        let own = engine().current().waiting.get().cast::<Self>();
+        // SAFETY: null, or placed above in the engine's arena, and used only by coroutines, which do not outlive it.
+        unsafe { own.as_ref() }.expect("a lock that sleeps has it")
     }
 }
 
@@ -87,7 +113,7 @@ impl Bucket {
     /// Adds a thread at the end; the bucket is locked.
     fn push(&self, sleeper: &Sleeper) {
         let pointer = ptr::from_ref(sleeper).cast_mut();
-        // SAFETY: who is in the queue sleeps on its stack, here and below.
+        // SAFETY: who is in the queue sleeps, and what it waits with stays, here and below.
         match unsafe { self.last.load(Ordering::Relaxed).as_ref() } {
             Some(last) => last.next.store(pointer, Ordering::Relaxed),
             None => self.first.store(pointer, Ordering::Relaxed),
@@ -196,11 +222,15 @@ impl ParkingLot {
 
     /// Sleeps if that is still right; returns whether it was given the lock.
     fn park(&self) -> bool {
-        let sleeper = Sleeper::new(self.key());
+        let sleeper = &Waiting::own().sleeper;
+        sleeper.next.store(ptr::null_mut(), Ordering::Relaxed);
+        sleeper.key.store(self.key(), Ordering::Relaxed);
+        sleeper.parked.store(1, Ordering::Relaxed);
+        sleeper.given.store(0, Ordering::Relaxed);
         let sleeps = bucket_of::<Sim, Bucket>(self.key()).with(|bucket| {
             let sleeps = self.0.load(Ordering::Relaxed) == HELD | PARKED;
             if sleeps {
-                bucket.push(&sleeper);
+                bucket.push(sleeper);
             }
             sleeps
         });
@@ -237,7 +267,7 @@ impl ParkingLot {
             Some(word)
         });
         if let Some(word) = woken {
-            // SAFETY: it lies on the sleeper's stack, which stays mapped while the engine runs.
+            // SAFETY: it lies in the arena, which stays while the engine runs.
             unsafe { Sim::wake_at(word) };
         }
     }

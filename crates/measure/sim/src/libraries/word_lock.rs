@@ -2,6 +2,7 @@
 //!
 //! It must never know what it protects.
 
+use super::parking_lot::Waiting;
 use super::spin_wait::{ROUNDS, spin_round};
 use crate::platform::{Sim, Word};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
@@ -24,11 +25,10 @@ const BITS: usize = HELD | CHANGED;
 #[repr(transparent)]
 pub(super) struct WordLock(Word<usize>);
 
-/// A thread that sleeps, on its stack; on a line of its own, so that no build has another
-/// layout.
+/// A thread that sleeps.
 #[derive(Default)]
 #[repr(C, align(64))]
-struct Waiter {
+pub(super) struct Waiter {
     /// Who came before it.
     next: Word<*mut Self>,
     /// 1 while it sleeps.
@@ -47,8 +47,7 @@ impl WordLock {
 
     #[cold]
     fn wait(&self) {
-        // On the stack, as it lies in its thread's own memory there.
-        let waiter = Waiter::default();
+        let waiter = &Waiting::own().for_word;
         let mut round = 0;
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -70,7 +69,7 @@ impl WordLock {
             }
             waiter.parked.store(1, Ordering::Relaxed);
             waiter.next.store(newest, Ordering::Relaxed);
-            let with = ptr::from_ref(&waiter).expose_provenance() | (seen & BITS);
+            let with = ptr::from_ref(waiter).expose_provenance() | (seen & BITS);
             // Pairs with the loads of `wake_oldest`.
             let (release, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
             if let Err(now) = self.0.compare_exchange(seen, with, release, relaxed) {
@@ -114,12 +113,12 @@ impl WordLock {
         }
         seen |= CHANGED;
         if let Some(oldest) = self.take_oldest(&mut seen) {
-            // SAFETY: it sleeps on its stack until `parked` is cleared.
+            // SAFETY: it sleeps until `parked` is cleared, and stays in the arena.
             let parked = unsafe { &raw const (*oldest).parked };
             // Pairs with the load of `wait`.
             // SAFETY: as above.
             unsafe { &*parked }.store(0, Ordering::Release);
-            // SAFETY: stacks stay mapped while the engine runs.
+            // SAFETY: the arena stays while the engine runs.
             unsafe { Sim::wake_at(parked) };
         }
     }
@@ -143,7 +142,7 @@ impl WordLock {
             let head = newest(*seen);
             let (mut oldest, mut before) = (head, ptr::null_mut());
             loop {
-                // SAFETY: who is in the queue sleeps on its stack, here and below.
+                // SAFETY: who is in the queue sleeps, and what it waits with stays, here and below.
                 let next = unsafe { &*oldest }.next.load(Ordering::Relaxed);
                 if next.is_null() {
                     break;
