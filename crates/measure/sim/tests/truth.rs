@@ -154,10 +154,16 @@ fn a_run_stops_when_it_is_precise() {
                 half_width,
                 most: 200_000,
             };
-            let outcome = run(&scenario).unwrap();
-            assert!(outcome.half_width.unwrap() <= half_width, "{lock}");
-            assert!(outcome.warmup >= 8 * 24 && outcome.acquisitions < 200_000);
-            assert_eq!(outcome.steady, Some(true), "{lock} {half_width}");
+            let steady = |seed| {
+                scenario.seed = seed;
+                let outcome = run(&scenario).unwrap();
+                assert!(outcome.half_width.unwrap() <= half_width, "{lock}");
+                assert!(outcome.warmup >= 8 * 24 && outcome.acquisitions < 200_000);
+                outcome.steady == Some(true)
+            };
+            // Chance alone makes one run in a hundred look as if it drifted.
+            let steady = (1..=5).map(steady).filter(|steady| *steady).count();
+            assert!(steady >= 4, "{lock} {half_width}: {steady} of 5");
         }
         // What cannot be reached is said.
         scenario.stop = Stop::Precise {
