@@ -17,6 +17,8 @@ pub(crate) struct Places {
     ways: Box<[i64]>,
     /// What the three ways of a transfer add to their means at most.
     most: u64,
+    /// What one way takes less than its mean at most.
+    least: u64,
     seed: u64,
 }
 
@@ -44,10 +46,12 @@ impl Places {
         let cycles = |way| ((stops(way) as f64 - mean) * stop).round() as i64;
         let ways: Box<[i64]> = (0..all).map(cycles).collect();
         let longest = ways.iter().copied().max().unwrap_or(0);
+        let shortest = ways.iter().copied().min().unwrap_or(0);
         Some(Self {
             cores,
             ways,
             most: 3 * longest.unsigned_abs(),
+            least: shortest.unsigned_abs(),
             seed,
         })
     }
@@ -55,6 +59,11 @@ impl Places {
     /// Returns what the three ways of a transfer add to their means at most, in cycles.
     pub(crate) fn most(&self) -> u64 {
         self.most
+    }
+
+    /// Returns what one way takes less than its mean at most, in cycles.
+    pub(crate) fn least(&self) -> u64 {
+        self.least
     }
 
     /// Returns the stop of a line's home in each cluster.

@@ -22,6 +22,7 @@ use crate::event::Kind;
 use crate::futex_queue::FutexQueue;
 use crate::hypervisor::{Hardware, NOBODY};
 use crate::own_stores::drain_all;
+use crate::places::Places;
 use crate::spin::{between_reads, pause_until_exit, poll_at, recheck, stop_watching, unwatch};
 use locklab_locks::platform::Platform;
 
@@ -33,9 +34,11 @@ pub(crate) fn start(engine: &Engine) {
         used[core(hardware)] += 1;
     }
     if used.iter().all(|&threads| threads <= 1) {
-        let nearest = engine.costs.transfer[Distance::Cluster as usize];
+        let travel = travel(engine, engine.costs.transfer[Distance::Cluster as usize]);
+        let nearer = engine.places.as_ref().map_or(0, Places::least);
         for cpu in &engine.cpus {
-            cpu.lookahead.set(travel(engine, nearest) / 2);
+            cpu.lookahead
+                .set((travel / 2).min(travel.saturating_sub(nearer)));
         }
     }
     for who in 0..engine.cpus.len() {
