@@ -82,12 +82,20 @@ impl Arena {
 
     /// Returns a description of the object in a line: `lock`.
     pub(crate) fn describe_line(&self, line: usize) -> String {
+        self.object_of_line(line).0
+    }
+
+    /// Returns a description of the object in a line, and which of its lines that is.
+    pub(crate) fn object_of_line(&self, line: usize) -> (String, usize) {
         let start = line * LINE;
         let labels = self.labels.borrow();
-        labels
+        let found = labels
             .iter()
-            .find(|(range, _)| range.start < start + LINE && start < range.end)
-            .map_or_else(|| format!("line {line}"), |(_, label)| label.clone())
+            .find(|(range, _)| range.start < start + LINE && start < range.end);
+        match found {
+            Some((range, label)) => (label.clone(), line - range.start / LINE),
+            None => (format!("line {line}"), 0),
+        }
     }
 
     /// Returns a description of the object at an address: `lock+4`.

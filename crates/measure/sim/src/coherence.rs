@@ -172,10 +172,7 @@ pub(crate) fn travel(engine: &Engine, transfer: u64) -> u64 {
 pub(crate) fn travel_from(engine: &Engine, line: usize, core: usize, transfer: u64) -> u64 {
     let travel = travel(engine, transfer);
     match &engine.places {
-        Some(places) => {
-            let line = engine.memory.line_of_home(line);
-            travel.saturating_add_signed(places.of_request(line, core))
-        }
+        Some(places) => travel.saturating_add_signed(places.of_request(&engine.memory, line, core)),
         None => travel,
     }
 }

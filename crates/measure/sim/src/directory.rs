@@ -95,8 +95,8 @@ pub(crate) fn grant(
     let mut rest = vary(engine, transfer - travel(engine, transfer));
     if let Some(places) = &engine.places {
         let owner = (exclusive != NOBODY).then_some(usize::from(exclusive));
-        let line = engine.memory.line_of_home(index);
-        rest = rest.saturating_add_signed(places.of_answer(line, core, owner));
+        let farther = places.of_answer(&engine.memory, index, core, owner);
+        rest = rest.saturating_add_signed(farther);
     }
     count_transfer(engine, index, cpu, want, now, transfer);
     if exclusive == core as u16 && want != Want::Far {

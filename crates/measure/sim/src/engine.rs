@@ -128,7 +128,7 @@ impl Engine {
             cores: (0..topology.cores()).map(core).collect(),
             costs: Costs::new(machine),
             topology,
-            places: Places::new(machine, seed),
+            places: Places::new(machine, lines, seed),
             rng: Rng::new(seed),
             hypervisor,
             counts,

@@ -64,18 +64,6 @@ impl Memory {
         self.line_at(address).unwrap_or(0) * LINE + address % LINE
     }
 
-    /// Returns the line by which the home of this one is known. The lines of a stack have one
-    /// home: which of them a frame has differs from build to build of this program.
-    pub(crate) fn line_of_home(&self, line: usize) -> usize {
-        let stacks = self.arena.lines();
-        match line.checked_sub(stacks) {
-            Some(beyond) if beyond < self.cpus * STACK_LINES => {
-                stacks + beyond / STACK_LINES * STACK_LINES
-            }
-            _ => line,
-        }
-    }
-
     fn line_in_region(&self, address: usize) -> Option<usize> {
         let (region, first) = self
             .regions
@@ -115,6 +103,21 @@ impl Memory {
         &self.regions[after - 1]
     }
 
+    /// Returns a description of what lies in a line, and which of its lines that is. A stack is
+    /// as one line: which of them a frame has differs from build to build of this program.
+    pub(crate) fn object_of_line(&self, line: usize) -> (String, usize) {
+        let stacks = self.arena.lines();
+        if line < stacks {
+            return self.arena.object_of_line(line);
+        }
+        if line < stacks + self.cpus * STACK_LINES {
+            return (self.describe_line(line), 0);
+        }
+        let (region, first) = self.region_of(line);
+        let object = region.object_of_line(region.addresses.start + (line - first) * LINE);
+        object.unwrap_or_else(|| ("a region".into(), line - first))
+    }
+
     /// Returns a description of what lies in a line.
     pub(crate) fn describe_line(&self, line: usize) -> String {
         if line >= self.arena.lines() + self.cpus * STACK_LINES {
@@ -133,15 +136,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_of_a_stack_have_one_home() {
-        let (memory, lines) = Memory::new(4, 2, Vec::new());
-        let homes: Vec<usize> = (0..lines).map(|line| memory.line_of_home(line)).collect();
-        assert_eq!(homes[..4], [0, 1, 2, 3]);
-        let (first, second) = homes[4..].split_at(STACK_LINES);
-        assert!(first.iter().all(|&home| home == 4), "{first:?}");
-        assert!(
-            second.iter().all(|&home| home == 4 + STACK_LINES),
-            "{second:?}"
-        );
+    fn a_line_is_known_by_what_lies_in_it_wherever_that_is() {
+        #[repr(align(64))]
+        struct Place([u8; 2 * LINE]);
+        let place = Place([0; 2 * LINE]);
+        let start = place.0.as_ptr() as usize;
+        let region = Region {
+            addresses: start..start + 2 * LINE,
+            labels: vec![(start..start + 2 * LINE, "lock".into())],
+        };
+        let (memory, lines) = Memory::new(2, 2, vec![region]);
+        memory.arena.place("lock", [0_u8; 2 * LINE]);
+        let objects: Vec<_> = (0..lines).map(|line| memory.object_of_line(line)).collect();
+        assert_eq!(objects[..2], [("lock".into(), 0), ("lock".into(), 1)]);
+        assert_eq!(objects[lines - 2..], objects[..2]);
+        let (first, second) = objects[2..lines - 2].split_at(STACK_LINES);
+        assert!(first.iter().all(|object| *object == first[0]));
+        assert!(second.iter().all(|object| *object == second[0]));
+        assert_ne!(first[0], second[0]);
     }
 }

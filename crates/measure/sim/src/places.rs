@@ -1,7 +1,8 @@
 //! Says where cores and the homes of lines lie on a cluster's ring or mesh.
 //!
 //! The last-level cache is in slices, one beside each core, and a line has its home in one of
-//! them, by a hash of its address. A message takes longer the more stops it passes. So who
+//! them, by a hash of its address; here of what lies in it, so that a lock from elsewhere has
+//! its home where its twin of the catalogue has. A message takes longer the more stops it passes. So who
 //! asks first for a line that is free again is a question of its place, and with that how
 //! equally cores share a lock that is not handed over.
 //!
@@ -9,6 +10,11 @@
 //! takes from them: it must never change a mean.
 
 use crate::machine::{FigureKey, Machine};
+use crate::memory::Memory;
+use std::cell::Cell;
+
+/// Says that a line's home has not been asked for.
+const UNKNOWN: u16 = u16::MAX;
 
 /// What each way adds to its mean, in cycles.
 pub(crate) struct Places {
@@ -20,11 +26,14 @@ pub(crate) struct Places {
     /// What one way takes less than its mean at most.
     least: u64,
     seed: u64,
+    /// The stop of each line's home, once it has been asked for.
+    homes: Box<[Cell<u16>]>,
 }
 
 impl Places {
-    /// Returns the places of a machine; none if its messages take as long to each.
-    pub(crate) fn new(machine: &Machine, seed: u64) -> Option<Self> {
+    /// Returns the places of a machine with so many lines of memory; none if its messages take
+    /// as long to each.
+    pub(crate) fn new(machine: &Machine, lines: usize, seed: u64) -> Option<Self> {
         let stop = machine.get(FigureKey::TransferStopNs) * machine.get(FigureKey::CoreClockGhz);
         let cores = machine.get(FigureKey::TopologyCores) as usize;
         if stop == 0.0 || cores < 2 {
@@ -53,6 +62,7 @@ impl Places {
             most: 3 * longest.unsigned_abs(),
             least: shortest.unsigned_abs(),
             seed,
+            homes: vec![Cell::new(UNKNOWN); lines].into(),
         })
     }
 
@@ -67,9 +77,20 @@ impl Places {
     }
 
     /// Returns the stop of a line's home in each cluster.
-    fn home(&self, line: usize) -> usize {
-        let hash = (line as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (hash >> 32) as usize % self.cores
+    fn home(&self, memory: &Memory, line: usize) -> usize {
+        if self.homes[line].get() == UNKNOWN {
+            let (label, within) = memory.object_of_line(line);
+            // The hash of Fowler, Noll and Vo.
+            let hash = label
+                .bytes()
+                .chain(within.to_le_bytes())
+                .fold(self.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+                });
+            let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.homes[line].set(((mixed >> 32) as usize % self.cores) as u16);
+        }
+        self.homes[line].get().into()
     }
 
     fn way(&self, from: usize, to: usize) -> i64 {
@@ -77,14 +98,20 @@ impl Places {
     }
 
     /// Returns what the place of a core adds to the way of its request to the home of a line.
-    pub(crate) fn of_request(&self, line: usize, core: usize) -> i64 {
-        self.way(core, self.home(line))
+    pub(crate) fn of_request(&self, memory: &Memory, line: usize, core: usize) -> i64 {
+        self.way(core, self.home(memory, line))
     }
 
     /// Returns what places add until a core has the data of a line: from its home, or by way
     /// of another core of the cluster that has it.
-    pub(crate) fn of_answer(&self, line: usize, core: usize, owner: Option<usize>) -> i64 {
-        let home = self.home(line);
+    pub(crate) fn of_answer(
+        &self,
+        memory: &Memory,
+        line: usize,
+        core: usize,
+        owner: Option<usize>,
+    ) -> i64 {
+        let home = self.home(memory, line);
         match owner.filter(|owner| owner / self.cores == core / self.cores) {
             Some(owner) => self.way(home, owner) + self.way(owner, core),
             None => self.way(home, core),
@@ -103,7 +130,7 @@ mod tests {
             .and_then(|machine| machine.with(FigureKey::TopologyColumns, columns))
             .and_then(|machine| machine.with(FigureKey::TransferStopNs, 10.0))
             .unwrap();
-        Places::new(&machine, 1).unwrap()
+        Places::new(&machine, 0, 1).unwrap()
     }
 
     #[test]
@@ -130,6 +157,6 @@ mod tests {
     #[test]
     fn a_machine_whose_stops_take_no_time_has_no_places() {
         let machine = Machine::builtin("flat-16").unwrap();
-        assert!(Places::new(&machine, 1).is_none());
+        assert!(Places::new(&machine, 0, 1).is_none());
     }
 }

@@ -25,12 +25,18 @@ impl Region {
 
     /// Returns a description of the object in the line that begins at an address.
     pub(crate) fn describe_line(&self, start: usize) -> String {
-        let within =
-            |(range, _): &&(Range<usize>, String)| range.start < start + LINE && start < range.end;
-        match self.labels.iter().find(within) {
-            Some((_, label)) => label.clone(),
+        match self.object_of_line(start) {
+            Some((label, _)) => label,
             None => format!("the line at {start:#x}"),
         }
+    }
+
+    /// Returns that, and which of the object's lines it is; none where nothing is known to lie.
+    pub(crate) fn object_of_line(&self, start: usize) -> Option<(String, usize)> {
+        let within =
+            |(range, _): &&(Range<usize>, String)| range.start < start + LINE && start < range.end;
+        let (range, label) = self.labels.iter().find(within)?;
+        Some((label.clone(), start.saturating_sub(range.start) / LINE))
     }
 }
 

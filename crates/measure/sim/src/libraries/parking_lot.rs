@@ -73,7 +73,7 @@ struct Sleeper {
 #[repr(C)]
 pub(crate) struct Waiting {
     sleeper: Sleeper,
-    pub(super) for_word: Waiter,
+    for_word: Waiter,
 }
 
 impl Waiting {
@@ -95,7 +95,7 @@ impl Waiting {
     ///
     /// # Panics
     /// If there is none: a lock that sleeps has it.
-    pub(super) fn own() -> &'static Self {
+    fn own() -> &'static Self {
         let own = engine().current().waiting.get().cast::<Self>();
         // SAFETY: null, or placed above in the engine's arena, and used only by coroutines, which do not outlive it.
         unsafe { own.as_ref() }.expect("a lock that sleeps has it")
@@ -104,7 +104,7 @@ impl Waiting {
 
 impl Bucket {
     fn with<'a, R>(&'a self, does: impl FnOnce(&'a Self) -> R) -> R {
-        self.lock.lock();
+        self.lock.lock(&Waiting::own().for_word);
         let done = does(self);
         self.lock.unlock();
         done

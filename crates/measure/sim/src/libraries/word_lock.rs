@@ -2,7 +2,6 @@
 //!
 //! It must never know what it protects.
 
-use super::parking_lot::Waiting;
 use super::spin_wait::{ROUNDS, spin_round};
 use crate::platform::{Sim, Word};
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
@@ -36,18 +35,17 @@ pub(super) struct Waiter {
 }
 
 impl WordLock {
-    /// Waits until it is acquired.
-    pub(super) fn lock(&self) {
+    /// Waits until it is acquired; the waiter is the calling thread's.
+    pub(super) fn lock(&self, waiter: &Waiter) {
         // Pairs with `unlock`, here and below.
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         if self.0.compare_exchange(0, HELD, acquire, relaxed).is_err() {
-            self.wait();
+            self.wait(waiter);
         }
     }
 
     #[cold]
-    fn wait(&self) {
-        let waiter = &Waiting::own().for_word;
+    fn wait(&self, waiter: &Waiter) {
         let mut round = 0;
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -194,7 +192,7 @@ mod tests {
         };
 
         unsafe fn lock(&self, _: &()) {
-            self.0.lock();
+            self.0.lock(&Waiter::default());
         }
 
         unsafe fn unlock(&self, _: &()) {
