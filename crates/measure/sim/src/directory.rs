@@ -29,7 +29,6 @@ use crate::engine::Engine;
 use crate::event::Kind;
 use crate::line::{Line, NOBODY};
 use crate::machine::Arbitration;
-use crate::places::Places;
 use crate::requests::{Pick, Requests, Want};
 use crate::scheduler::spin_read;
 use crate::spin::wake_watchers;
@@ -61,7 +60,7 @@ pub(crate) fn miss(engine: &Engine, index: usize, want: Want) {
     if line.requests.borrow().is_empty() && line.free_at.get() <= asked {
         let core = cpu.core.get();
         let (transfer, extra) = transfer_for(engine, line, core, want);
-        let farther = engine.places.as_ref().map_or(0, Places::most);
+        let farther = engine.places.as_ref().map_or(0, |places| places.most);
         if asked + transfer + ((transfer * engine.costs.spread) >> 10) + extra + farther + 1
             < engine.queue.horizon()
         {

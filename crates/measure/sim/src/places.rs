@@ -2,9 +2,9 @@
 //!
 //! The last-level cache is in slices, one beside each core, and a line has its home in one of
 //! them, by a hash of its address; here of what lies in it, so that a lock from elsewhere has
-//! its home where its twin of the catalogue has. A message takes longer the more stops it passes. So who
-//! asks first for a line that is free again is a question of its place, and with that how
-//! equally cores share a lock that is not handed over.
+//! its home where its twin of the catalogue has. A message takes longer the more stops it
+//! passes. So who asks first for a line that is free again is a question of its place, and with
+//! that how equally cores share a lock that is not handed over.
 //!
 //! A machine's figures are means over all places. Here is only what a place adds to them, or
 //! takes from them: it must never change a mean.
@@ -21,10 +21,10 @@ pub(crate) struct Places {
     cores: usize,
     /// From each stop to each other, without what two stops take on average.
     ways: Box<[i64]>,
-    /// What the three ways of a transfer add to their means at most.
-    most: u64,
-    /// What one way takes less than its mean at most.
-    least: u64,
+    /// What the three ways of a transfer add to their means at most, in cycles.
+    pub(crate) most: u64,
+    /// What one way takes less than its mean at most, in cycles.
+    pub(crate) least: u64,
     seed: u64,
     /// The stop of each line's home, once it has been asked for.
     homes: Box<[Cell<u16>]>,
@@ -64,16 +64,6 @@ impl Places {
             seed,
             homes: vec![Cell::new(UNKNOWN); lines].into(),
         })
-    }
-
-    /// Returns what the three ways of a transfer add to their means at most, in cycles.
-    pub(crate) fn most(&self) -> u64 {
-        self.most
-    }
-
-    /// Returns what one way takes less than its mean at most, in cycles.
-    pub(crate) fn least(&self) -> u64 {
-        self.least
     }
 
     /// Returns the stop of a line's home in each cluster.

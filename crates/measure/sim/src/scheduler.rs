@@ -22,7 +22,6 @@ use crate::event::Kind;
 use crate::futex_queue::FutexQueue;
 use crate::hypervisor::{Hardware, NOBODY};
 use crate::own_stores::drain_all;
-use crate::places::Places;
 use crate::spin::{between_reads, pause_until_exit, poll_at, recheck, stop_watching, unwatch};
 use locklab_locks::platform::Platform;
 
@@ -35,7 +34,7 @@ pub(crate) fn start(engine: &Engine) {
     }
     if used.iter().all(|&threads| threads <= 1) {
         let travel = travel(engine, engine.costs.transfer[Distance::Cluster as usize]);
-        let nearer = engine.places.as_ref().map_or(0, Places::least);
+        let nearer = engine.places.as_ref().map_or(0, |places| places.least);
         for cpu in &engine.cpus {
             cpu.lookahead
                 .set((travel / 2).min(travel.saturating_sub(nearer)));

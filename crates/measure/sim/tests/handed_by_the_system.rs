@@ -119,7 +119,7 @@ fn the_same_threads_share_two_cpus() {
     );
 }
 
-/// Where a hypervisor runs the CPUs, they halt, and it is told of no word.
+/// Where a hypervisor runs the CPUs, they halt, and it does not know for which word.
 #[test]
 fn virtual_cpus_hand_over_too() {
     let (name, _) = locklab_sim::BUILTIN

@@ -15,7 +15,7 @@ pub(crate) fn gigahertz() -> f64 {
     let time = || {
         let (begun, mut word) = (Instant::now(), 0_u64);
         for _ in 0..COMPLEMENTS / 64 {
-            // SAFETY: it only complements a register that the compiler is told of.
+            // SAFETY: it only complements a register, which is declared as an operand.
             unsafe {
                 std::arch::asm!(
                     ".rept 64", "not {0}", ".endr",
