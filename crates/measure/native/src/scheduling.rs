@@ -20,10 +20,21 @@ const ROW: u32 = 10;
 const ASLEEP: [f64; 2] = [10_000.0, 100_000.0];
 /// The number of lengths in between.
 const LENGTHS: u32 = 10;
+/// The time for which two threads share a CPU, to see how long each keeps it, ns.
+const SHARED: u64 = 60_000_000;
+/// The least time between two looks at the clock in which the other had the CPU, ns; interrupts
+/// take less.
+const AWAY: u64 = 300_000;
+/// The fewest such times that say what they last.
+const FEWEST: usize = 4;
 
 /// The costs, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheduling {
+    /// The time for which a thread keeps a CPU that another wants; [`None`] where they hardly
+    /// ever changed. Linux may end a slice only at a tick of its clock, so it is longer than
+    /// what the system says of itself.
+    pub slice: Option<f64>,
     /// A wait that returns at once, because the word has changed.
     pub call: f64,
     /// A call that finds nobody to wake.
@@ -42,6 +53,7 @@ pub struct Scheduling {
 impl Scheduling {
     /// Returns the figures of a machine file, in their units.
     pub fn figures(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let slice = self.slice.map(|ns| ("scheduler.slice_us", ns / 1e3));
         let yields = self.yields.map(|ns| ("scheduler.yield_us", ns / 1e3));
         let others = [
             ("scheduler.wake_call_us", self.wake_call / 1e3),
@@ -52,7 +64,7 @@ impl Scheduling {
             ("scheduler.call_us", self.call / 1e3),
             ("scheduler.wake_nobody_us", self.wake_nobody / 1e3),
         ];
-        calls.into_iter().chain(yields).chain(others)
+        slice.into_iter().chain(calls).chain(yields).chain(others)
     }
 
     /// Returns the table of a machine file. What cannot be measured so has the format's
@@ -62,6 +74,7 @@ impl Scheduling {
         let lines = self.figures().map(|(key, value)| {
             let key = key.trim_start_matches("scheduler.");
             let calls = match key {
+                "slice_us" => "two threads on one CPU",
                 "yield_us" => "calls of sched_yield",
                 _ => "futex calls",
             };
@@ -120,6 +133,7 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     let mut wakes: Vec<f64> = wakes.iter().map(|(_, wake)| *wake as f64).collect();
     let quick = quantile(&mut wakes, 0.1)?;
     Some(Scheduling {
+        slice: slice(b),
         call: quantile(&mut calls, 0.5)?,
         wake_nobody: quantile(&mut wakes_of_nobody, 0.5)?,
         yields: quantile(&mut yields, 0.5),
@@ -127,6 +141,34 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
         wake: quantile(&mut wakes, 0.5)?,
         wake_spread: quantile(&mut wakes, 0.9)? / quick.max(1.0),
     })
+}
+
+/// Returns how long each of two threads that compute on one CPU is without it at a time, ns.
+fn slice(cpu: usize) -> Option<f64> {
+    let away = move || {
+        topology::pin_to(cpu);
+        times_away()
+    };
+    let mut times: Vec<f64> = std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(away));
+        let times = both.into_iter().filter_map(|one| one.join().ok());
+        times.flatten().collect()
+    });
+    (times.len() >= FEWEST).then(|| quantile(&mut times, 0.5))?
+}
+
+/// Looks at the clock for a while; returns how long it was without a CPU each time, ns.
+fn times_away() -> Vec<f64> {
+    let start = clock::now();
+    let (mut last, mut times) = (start, Vec::new());
+    while last.saturating_sub(start) < SHARED {
+        let now = clock::now();
+        if now.saturating_sub(last) > AWAY {
+            times.push((now - last) as f64);
+        }
+        last = now;
+    }
+    times
 }
 
 /// Returns what calls take that return at once, ns, one after the other: so do those of
@@ -181,6 +223,7 @@ mod tests {
     #[test]
     fn the_table_is_one_of_a_machine_file() {
         let found = Scheduling {
+            slice: Some(4_000_000.0),
             call: 200.0,
             wake_nobody: 150.0,
             yields: Some(360.0),
@@ -191,6 +234,7 @@ mod tests {
         assert_eq!(
             found.table(),
             "\n[scheduler]\n\
+             slice_us = { value = 4000.00, source = \"measured: two threads on one CPU\" }\n\
              call_us = { value = 0.20, source = \"measured: futex calls\" }\n\
              wake_nobody_us = { value = 0.15, source = \"measured: futex calls\" }\n\
              yield_us = { value = 0.36, source = \"measured: calls of sched_yield\" }\n\
@@ -202,8 +246,9 @@ mod tests {
 
     /// Beside a program that takes each CPU that is yielded, every row loses its own.
     #[test]
-    fn a_yield_that_was_not_measured_is_no_figure() {
+    fn what_was_not_measured_is_no_figure() {
         let found = Scheduling {
+            slice: None,
             call: 200.0,
             wake_nobody: 150.0,
             yields: None,
@@ -211,7 +256,7 @@ mod tests {
             wake: 6600.0,
             wake_spread: 2.5,
         };
-        assert!(!found.table().contains("yield_us"));
+        assert!(!found.table().contains("yield_us") && !found.table().contains("slice_us"));
         let all = kept_cpu(|| std::thread::sleep(std::time::Duration::from_micros(1)));
         assert!(all.is_empty(), "{all:?}");
     }

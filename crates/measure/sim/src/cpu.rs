@@ -16,6 +16,8 @@ pub(crate) enum Phase {
     Sync,
     /// Waiting for a line.
     Miss,
+    /// Waiting for a line that its store buffer has requested.
+    Fill,
     /// Waiting until the store buffer is empty.
     Drain,
     /// Waiting until the store buffer has room.

@@ -202,8 +202,10 @@ pub(crate) fn retire(engine: &Engine, cpu: usize, place: usize, now: u64) {
 
 /// Handles the arrival of the line of one of a CPU's stores.
 pub(crate) fn drained(engine: &Engine, cpu: usize, now: u64) {
-    drain(engine, cpu, now);
     let who = &engine.cpus[cpu];
+    // A line that has come is read, even if its store's turn has not.
+    let filled = !who.stores.is_coming(who.stores.awaited.get(), now);
+    drain(engine, cpu, now);
     // It may have run ahead before it came to wait.
     let now = now.max(who.since.get());
     match who.phase.get() {
@@ -212,6 +214,7 @@ pub(crate) fn drained(engine: &Engine, cpu: usize, now: u64) {
             engine.schedule(cpu, now + delay);
         }
         Phase::DrainSlot => engine.schedule(cpu, now),
+        Phase::Fill if filled => engine.schedule(cpu, now),
         _ => {}
     }
 }

@@ -17,6 +17,22 @@ pub(crate) fn drain_all(engine: &Engine) {
     }
 }
 
+/// Waits for a line that one of the running CPU's stores has requested, and returns whether one
+/// has. A core has one request for a line: what misses it meanwhile waits for that (D. Kroft,
+/// "Lockup-free instruction fetch/prefetch cache organization", ISCA 1981).
+#[inline]
+pub(crate) fn await_line(engine: &Engine, index: usize) -> bool {
+    let (cpu, from) = (engine.current(), engine.time.get());
+    if !cpu.stores.is_coming(index, from) {
+        return false;
+    }
+    cpu.stores.awaited.set(index);
+    engine.suspend(Phase::Fill);
+    cpu.stalled
+        .set(cpu.stalled.get() + engine.time.get() - from);
+    true
+}
+
 /// Waits until the running CPU's stores to a line are visible.
 #[inline]
 pub(crate) fn drain_line(engine: &Engine, index: usize) {

@@ -46,6 +46,8 @@ pub(crate) struct StoreBuffer {
     /// Number of stores to lines of each remainder: most lookups find none.
     pub(crate) lines: [Cell<u16>; REMAINDERS],
     pub(crate) stores: RefCell<VecDeque<Store>>,
+    /// The line that a read of its CPU waits for ([`crate::cpu::Phase::Fill`]).
+    pub(crate) awaited: Cell<usize>,
 }
 
 impl StoreBuffer {
@@ -164,6 +166,14 @@ impl StoreBuffer {
         {
             store.comes = done;
         }
+    }
+
+    /// Returns whether a line that one of the stores has requested is on its way at `now`.
+    pub(crate) fn is_coming(&self, line: usize, now: u64) -> bool {
+        let stores = self.stores.borrow();
+        let coming =
+            |store: &Store| store.line == line && store.asked.is_some() && store.comes > now;
+        self.may_have(line) && stores.iter().any(coming)
     }
 
     pub(crate) fn count(&self, less: usize, more: bool) {

@@ -94,7 +94,7 @@ pub(crate) fn stuck(engine: &Engine, now: u64) -> Box<StuckReport> {
                     Phase::Halted => "halted on",
                     Phase::Sync if !cpu.on.get() => "descheduled while running",
                     Phase::Sync => "runs",
-                    Phase::Miss => "waits for a cache line",
+                    Phase::Miss | Phase::Fill => "waits for a cache line",
                     Phase::Drain | Phase::DrainSlot => "waits for its store buffer",
                     Phase::Done => "is done",
                 }

@@ -12,10 +12,13 @@ mod inputs;
 mod programs;
 mod table;
 
+use locklab_native::work::Calibration;
 use programs::{PROGRAMS, Program, Source};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Options of every build.
 const COMMON: &str = "-O2 -w -g0 -ffunction-sections -fuse-ld=lld";
@@ -55,12 +58,14 @@ fn main() -> Result<ExitCode, String> {
         }
     }
     if does("predict") {
-        each(&options, "predicted", predict)?;
+        // A prediction does not depend on what else runs, and takes minutes.
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        each(&options, "predicted", predict, cpus)?;
     }
     if does("measure") {
-        let clock = table::gigahertz();
+        let clock = 1.0 / Calibration::measure().cycle_ns;
         println!("the core runs at {clock:.2} GHz");
-        each(&options, "measured", measure)?;
+        each(&options, "measured", measure, 1)?;
         store(&options.folder.join("clock.json"), &json!(clock))?;
     }
     if does("table") {
@@ -224,37 +229,67 @@ fn shell(folder: &Path, script: &str, variables: &[(&str, &str)]) -> Result<(), 
 /// A step for one change: baseline and experiment, and the arguments of both.
 type Step = fn(&Options, [String; 2], &[String]) -> Result<Value, String>;
 
-/// Runs a step for each program and layout, and stores what it found after each.
-fn each(options: &Options, name: &str, step: Step) -> Result<(), String> {
-    let mut found = Vec::new();
-    let inputs = options.folder.join("inputs").display().to_string();
+/// Runs a step for each program and layout, so many at a time, and stores what it found after
+/// each.
+fn each(options: &Options, name: &str, step: Step, at_once: usize) -> Result<(), String> {
     // Layout by layout, so that a step that is cut short has whole layouts.
-    for (layout, _) in &LAYOUTS[1..] {
-        for program in &PROGRAMS {
-            let arguments: Vec<String> = program
-                .arguments
-                .split_whitespace()
-                .map(|word| word.replace("{inputs}", &inputs))
-                .map(|word| word.replace("{query}", inputs::QUERY))
-                .collect();
-            let both = [LAYOUTS[0].0, layout].map(|layout| {
-                let path = binary(&options.folder, program, layout);
-                path.display().to_string()
-            });
-            if !both.iter().all(|path| Path::new(path).is_file()) {
+    let all: Vec<(&str, &Program)> = LAYOUTS[1..]
+        .iter()
+        .flat_map(|(layout, _)| PROGRAMS.iter().map(|program| (*layout, program)))
+        .collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || -> Result<(), String> {
+        while let Some(&(layout, program)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let change = change(options, program, layout);
+            if !change.builds.iter().all(|path| Path::new(path).is_file()) {
                 continue;
             }
-            match step(options, both, &arguments) {
+            let value = step(options, change.builds, &change.arguments);
+            let mut found = found.lock().map_err(|e| e.to_string())?;
+            match value {
                 Ok(value) => found.push(json!({
                     "program": program.name, "layout": layout, "value": value,
                 })),
                 Err(why) => println!("{name}: {} {layout}: {why}", program.name),
             }
             println!("{name}: {} {layout}", program.name);
-            store(&options.folder.join(format!("{name}.json")), &json!(found))?;
+            store(&options.folder.join(format!("{name}.json")), &json!(*found))?;
         }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker
+                .join()
+                .map_err(|_| format!("{name}: a worker panicked"))?
+        })
+    })
+}
+
+/// A change of layout: baseline and experiment, and the arguments of both.
+struct Change {
+    builds: [String; 2],
+    arguments: Vec<String>,
+}
+
+/// Returns the change from the first layout to this one.
+fn change(options: &Options, program: &Program, layout: &str) -> Change {
+    let inputs = options.folder.join("inputs").display().to_string();
+    let arguments = program
+        .arguments
+        .split_whitespace()
+        .map(|word| word.replace("{inputs}", &inputs))
+        .map(|word| word.replace("{query}", inputs::QUERY));
+    let builds = [LAYOUTS[0].0, layout];
+    Change {
+        builds: builds.map(|layout| {
+            binary(&options.folder, program, layout)
+                .display()
+                .to_string()
+        }),
+        arguments: arguments.collect(),
     }
-    Ok(())
 }
 
 fn store(path: &Path, value: &Value) -> Result<(), String> {

@@ -2,35 +2,9 @@
 
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::time::Instant;
 
 /// A change below this share of the time is not counted.
 const COUNTED: f64 = 1.0;
-
-/// Measures how fast the core runs: complements that wait for one another take a cycle each.
-/// Additions do not on every processor: Golden Cove does several of a chain in one.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn gigahertz() -> f64 {
-    const COMPLEMENTS: u64 = 1_000_000;
-    let time = || {
-        let (begun, mut word) = (Instant::now(), 0_u64);
-        for _ in 0..COMPLEMENTS / 64 {
-            // SAFETY: it only complements a register, which is declared as an operand.
-            unsafe {
-                std::arch::asm!(
-                    ".rept 64", "not {0}", ".endr",
-                    inout(reg) word,
-                    options(nomem, nostack)
-                );
-            }
-        }
-        std::hint::black_box(word);
-        begun.elapsed().as_secs_f64()
-    };
-    // The fastest of many short ones counts: others were interrupted.
-    let fastest = (0..2000).map(|_| time()).fold(f64::INFINITY, f64::min);
-    COMPLEMENTS as f64 / fastest / 1e9
-}
 
 /// Returns the table and, under it, the shares that held.
 pub(crate) fn table(predicted: &Value, measured: &Value, gigahertz: f64) -> String {

@@ -58,6 +58,32 @@ fn stores_pass_each_other_on_arm_unless_they_release() {
 }
 
 #[test]
+fn a_read_waits_for_the_line_that_a_store_before_it_has_requested() {
+    for machine in ["xeon-8160", "epyc-7601", "graviton2"] {
+        let machine = Machine::builtin(machine).unwrap();
+        let bench = Bench {
+            topology: Topology::new(&machine),
+            machine: &machine,
+            seed: 1,
+        };
+        // A release as glibc's: it notes, reads another note, and then swaps.
+        let releases = |reads: bool| {
+            let turn = |line: &Lines| {
+                line.words[1].store(1, Ordering::Relaxed);
+                if reads {
+                    line.words[2].load(Ordering::Relaxed);
+                }
+                line.words[0].swap(1, Ordering::Release);
+            };
+            bench.contended(4, turn).unwrap()
+        };
+        let (with, without) = (releases(true), releases(false));
+        // A second request for the line would take another turn of all cores.
+        assert!(with < 1.1 * without, "{}: {with} {without}", machine.name);
+    }
+}
+
+#[test]
 fn far_atomics_go_on_faster_than_a_line_can_move() {
     let machine = Machine::builtin("graviton2").unwrap();
     let near = measure(&machine, Benchmark::FetchAdd { threads: 16 }, 1).unwrap();
