@@ -143,32 +143,35 @@ pub fn measure(a: usize, b: usize) -> Option<Scheduling> {
     })
 }
 
-/// Returns how long each of two threads that compute on one CPU is without it at a time, ns.
+/// Returns how long each of two threads that compute on one CPU has it at a time, ns. Another
+/// program there makes them wait longer, and leaves that as it is.
 fn slice(cpu: usize) -> Option<f64> {
-    let away = move || {
+    let turns = move || {
         topology::pin_to(cpu);
-        times_away()
+        turns(clock::now)
     };
     let mut times: Vec<f64> = std::thread::scope(|scope| {
-        let both = [(); 2].map(|()| scope.spawn(away));
+        let both = [(); 2].map(|()| scope.spawn(turns));
         let times = both.into_iter().filter_map(|one| one.join().ok());
         times.flatten().collect()
     });
     (times.len() >= FEWEST).then(|| quantile(&mut times, 0.5))?
 }
 
-/// Looks at the clock for a while; returns how long it was without a CPU each time, ns.
-fn times_away() -> Vec<f64> {
-    let start = clock::now();
-    let (mut last, mut times) = (start, Vec::new());
+/// Looks at the clock for a while; returns how long it had a CPU each time, ns, without the
+/// first time, which may have begun before.
+fn turns(mut now: impl FnMut() -> u64) -> Vec<f64> {
+    let start = now();
+    let (mut last, mut begun, mut turns) = (start, None, Vec::new());
     while last.saturating_sub(start) < SHARED {
-        let now = clock::now();
+        let now = now();
         if now.saturating_sub(last) > AWAY {
-            times.push((now - last) as f64);
+            turns.extend(begun.map(|begun| last.saturating_sub(begun) as f64));
+            begun = Some(now);
         }
         last = now;
     }
-    times
+    turns
 }
 
 /// Returns what calls take that return at once, ns, one after the other: so do those of
@@ -259,6 +262,20 @@ mod tests {
         assert!(!found.table().contains("yield_us") && !found.table().contains("slice_us"));
         let all = kept_cpu(|| std::thread::sleep(std::time::Duration::from_micros(1)));
         assert!(all.is_empty(), "{all:?}");
+    }
+
+    #[test]
+    fn a_turn_lasts_from_one_absence_to_the_next() {
+        // It has the CPU for 4 ms, then two others have it; an interrupt is no absence.
+        let mut looks = 0;
+        let now = || {
+            looks += 1;
+            let turn = looks / 100;
+            turn * 12_000_000 + looks % 100 * 40_000 + u64::from(looks % 100 > 50) * 100_000
+        };
+        let turns = turns(now);
+        assert!(turns.len() >= FEWEST, "{turns:?}");
+        assert!(turns.iter().all(|&ns| ns == 4_060_000.0), "{turns:?}");
     }
 
     #[test]
