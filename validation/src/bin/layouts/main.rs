@@ -15,6 +15,7 @@ mod table;
 use locklab_native::work::Calibration;
 use programs::{PROGRAMS, Program, Source};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -237,9 +238,13 @@ fn each(options: &Options, name: &str, step: Step, at_once: usize) -> Result<(),
         .iter()
         .flat_map(|(layout, _)| PROGRAMS.iter().map(|program| (*layout, program)))
         .collect();
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let work = || -> Result<(), String> {
-        while let Some(&(layout, program)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(layout, program)) = all.get(number) else {
+                return Ok(());
+            };
             let change = change(options, program, layout);
             if !change.builds.iter().all(|path| Path::new(path).is_file()) {
                 continue;
@@ -247,15 +252,19 @@ fn each(options: &Options, name: &str, step: Step, at_once: usize) -> Result<(),
             let value = step(options, change.builds, &change.arguments);
             let mut found = found.lock().map_err(|e| e.to_string())?;
             match value {
-                Ok(value) => found.push(json!({
-                    "program": program.name, "layout": layout, "value": value,
-                })),
+                Ok(value) => {
+                    let one = json!({"program": program.name, "layout": layout, "value": value});
+                    found.insert(number, one);
+                }
                 Err(why) => println!("{name}: {} {layout}: {why}", program.name),
             }
             println!("{name}: {} {layout}", program.name);
-            store(&options.folder.join(format!("{name}.json")), &json!(*found))?;
+            let in_order: Vec<&Value> = found.values().collect();
+            store(
+                &options.folder.join(format!("{name}.json")),
+                &json!(in_order),
+            )?;
         }
-        Ok(())
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
