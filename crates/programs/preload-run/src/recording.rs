@@ -17,7 +17,7 @@ use locklab_profile::clock::{counter, has_counter, nanoseconds};
 use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_bytes, room};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -304,10 +304,13 @@ fn make(recording: &Recording, command: &str) -> Result<(File, &'static Header),
     let bytes = NonZeroUsize::new(FIRST).expect("a header is not empty");
     let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
     // SAFETY: a new mapping, of a file that has this size.
-    let header: NonNull<Header> =
-        unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, &file, 0) }
-            .map_err(|errno| format!("cannot be mapped: {errno}"))?
-            .cast();
+    let header = unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, &file, 0) }
+        .map_err(|errno| format!("cannot be mapped: {errno}"))?;
+    // A fork of ours, which a command is until it has memory of its own, is no part of the program
+    // (`still_run`). A system that cannot do this is only less exact.
+    // SAFETY: the mapping above, which nothing of ours uses in a fork.
+    let _ = unsafe { madvise(header, FIRST, MmapAdvise::MADV_DONTFORK) };
+    let header: NonNull<Header> = header.cast();
     // SAFETY: it was just written, is never unmapped, and changes by atomics.
     Ok((file, unsafe { header.as_ref() }))
 }

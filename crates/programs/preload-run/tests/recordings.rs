@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The program beside the tests; `None`, after saying so, without a compiler.
@@ -303,6 +303,43 @@ fn a_full_file_ends_the_recording_and_not_the_program() {
     // It is read again, and says the same.
     let again = Recorded::read(&folder.path().join("recording")).unwrap();
     assert_eq!(again.text(), text);
+}
+
+#[test]
+fn a_fork_of_the_recorder_is_no_part_of_the_program() {
+    static CALLED: AtomicBool = AtomicBool::new(false);
+    static FORKED: AtomicI32 = AtomicI32::new(0);
+    let Some(program) = PROGRAM.as_ref() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let forks = Recording {
+        // It is called before the program and after it, while the file is mapped. Any command
+        // that is started then is such a fork, until it has memory of its own.
+        round_trip: || {
+            if !CALLED.swap(true, Relaxed) {
+                return None;
+            }
+            // SAFETY: the child calls nothing but `pause`.
+            match unsafe { libc::fork() } {
+                0 => loop {
+                    // SAFETY: it only waits for a signal.
+                    unsafe { libc::pause() };
+                },
+                child => FORKED.store(child, Relaxed),
+            }
+            None
+        },
+        ..recording(folder.path(), &[program.to_str().unwrap(), "two"])
+    };
+    let (_, text, _) = record(forks);
+    let child = FORKED.load(Relaxed);
+    // SAFETY: they end our own child, and wait for it.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    assert!(!text.contains("still runs"), "{text}");
 }
 
 #[test]
