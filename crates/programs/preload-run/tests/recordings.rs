@@ -334,6 +334,7 @@ fn a_fork_of_the_recorder_is_no_part_of_the_program() {
     };
     let (_, text, _) = record(forks);
     let child = FORKED.load(Relaxed);
+    assert!(child > 0, "no fork: {child}");
     // SAFETY: they end our own child, and wait for it.
     unsafe {
         libc::kill(child, libc::SIGKILL);
