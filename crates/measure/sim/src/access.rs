@@ -7,7 +7,7 @@ use crate::drain::publish;
 use crate::drain::releases;
 use crate::engine::Engine;
 use crate::line::Line;
-use crate::own_stores::{await_line, drain_all, drain_line, forward};
+use crate::own_stores::{await_own_request, drain_all, drain_line, forward};
 use crate::requests::Want;
 use crate::store_buffer::Forward;
 use locklab_locks::platform::Ordering;
@@ -41,7 +41,7 @@ pub(crate) fn reach_to_read(engine: &Engine, address: usize, size: u8) -> Option
         engine.hit(index);
     } else {
         engine.sync();
-        if await_line(engine, index) {
+        if await_own_request(engine, index) {
             return None;
         }
         let often = engine.costs.early_ownership;

@@ -77,20 +77,18 @@ pub(crate) fn read(engine: &Engine, index: usize) -> bool {
             engine.sync();
         }
         Some(_) => {}
-        None => await_line(engine, index, now),
+        None => await_line(engine, index),
     }
     engine.lines[index].readable(cpu.core.get(), engine.time.get())
 }
 
 /// Waits for a line that has been asked for, and is not on its way yet.
-fn await_line(engine: &Engine, index: usize, now: u64) {
+fn await_line(engine: &Engine, index: usize) {
     let mut requests = engine.lines[index].requests.borrow_mut();
     let waits = requests.await_ahead(engine.current.get());
     drop(requests);
     if waits {
-        engine.suspend(Phase::Miss);
-        let stalled = &engine.current().stalled;
-        stalled.set(stalled.get() + (engine.time.get() - now));
+        engine.stall(Phase::Miss);
     }
 }
 

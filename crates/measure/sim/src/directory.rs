@@ -73,9 +73,7 @@ pub(crate) fn miss(engine: &Engine, index: usize, want: Want) {
         }
     }
     request(engine, index, engine.current.get(), want, asked, None);
-    engine.suspend(Phase::Miss);
-    let done = engine.time.get();
-    cpu.stalled.set(cpu.stalled.get() + (done - asked));
+    engine.stall(Phase::Miss);
 }
 
 /// Grants the line to `core`; returns when it arrives.

@@ -60,10 +60,7 @@ pub(crate) unsafe fn store(engine: &Engine, address: usize, size: u8, value: u64
     }
     engine.note(3);
     if cpu.stores.len() >= engine.costs.store_buffer {
-        let from = engine.time.get();
-        engine.suspend(Phase::DrainSlot);
-        cpu.stalled
-            .set(cpu.stalled.get() + engine.time.get() - from);
+        engine.stall(Phase::DrainSlot);
     }
     let now = engine.time.get();
     if !(engine.costs.x86 && cpu.stores.repeat(address, size, value, 1)) {
@@ -204,7 +201,8 @@ pub(crate) fn retire(engine: &Engine, cpu: usize, place: usize, now: u64) {
 pub(crate) fn drained(engine: &Engine, cpu: usize, now: u64) {
     let who = &engine.cpus[cpu];
     // A line that has come is read, even if its store's turn has not.
-    let filled = !who.stores.is_coming(who.stores.awaited.get(), now);
+    let filled =
+        who.phase.get() == Phase::Fill && !who.stores.is_coming(who.stores.awaited.get(), now);
     drain(engine, cpu, now);
     // It may have run ahead before it came to wait.
     let now = now.max(who.since.get());
@@ -214,7 +212,7 @@ pub(crate) fn drained(engine: &Engine, cpu: usize, now: u64) {
             engine.schedule(cpu, now + delay);
         }
         Phase::DrainSlot => engine.schedule(cpu, now),
-        Phase::Fill if filled => engine.schedule(cpu, now),
+        _ if filled => engine.schedule(cpu, now),
         _ => {}
     }
 }

@@ -228,6 +228,14 @@ impl Engine {
         unsafe { (*cpu.yielder.get()).suspend(()) };
     }
 
+    /// Suspends as [`Engine::suspend`] does, and counts the time as one for which the CPU waited
+    /// for a line.
+    pub(crate) fn stall(&self, phase: Phase) {
+        let (cpu, from) = (self.current(), self.time.get());
+        self.suspend(phase);
+        cpu.stalled.set(cpu.stalled.get() + self.time.get() - from);
+    }
+
     /// Lets the running CPU, which holds no lock of the system any more, be descheduled again.
     pub(crate) fn leave_system(&self) {
         let cpu = self.current();

@@ -71,11 +71,7 @@ pub fn measure(machine: &Machine, benchmark: Benchmark, seed: u64) -> Result<f64
     for key in [FigureKey::InterruptsPerSecond, FigureKey::VmStealPerSecond] {
         machine = machine.with(key, 0.0)?;
     }
-    let bench = Bench {
-        topology: Topology::new(&machine),
-        machine: &machine,
-        seed,
-    };
+    let bench = Bench::new(&machine, seed);
     match benchmark {
         Benchmark::PingPong { distance } => bench.ping_pong(distance),
         Benchmark::Access {
@@ -209,7 +205,15 @@ struct Bench<'a> {
     seed: u64,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn new(machine: &'a Machine, seed: u64) -> Self {
+        Self {
+            machine,
+            topology: Topology::new(machine),
+            seed,
+        }
+    }
+
     /// Runs `code` on each of these hardware threads, with `places` places.
     fn run(
         &self,

@@ -8,12 +8,8 @@ use crate::store_buffer::Forward;
 /// Waits until the running CPU's stores are visible.
 #[inline]
 pub(crate) fn drain_all(engine: &Engine) {
-    let cpu = engine.current();
-    if !cpu.stores.is_empty() {
-        let from = engine.time.get();
-        engine.suspend(Phase::Drain);
-        cpu.stalled
-            .set(cpu.stalled.get() + engine.time.get() - from);
+    if !engine.current().stores.is_empty() {
+        engine.stall(Phase::Drain);
     }
 }
 
@@ -21,16 +17,14 @@ pub(crate) fn drain_all(engine: &Engine) {
 /// has. A core has one request for a line: what misses it meanwhile waits for that (D. Kroft,
 /// "Lockup-free instruction fetch/prefetch cache organization", ISCA 1981).
 #[inline]
-pub(crate) fn await_line(engine: &Engine, index: usize) -> bool {
-    let (cpu, from) = (engine.current(), engine.time.get());
-    if !cpu.stores.is_coming(index, from) {
-        return false;
+pub(crate) fn await_own_request(engine: &Engine, index: usize) -> bool {
+    let stores = &engine.current().stores;
+    let comes = stores.is_coming(index, engine.time.get());
+    if comes {
+        stores.awaited.set(index);
+        engine.stall(Phase::Fill);
     }
-    cpu.stores.awaited.set(index);
-    engine.suspend(Phase::Fill);
-    cpu.stalled
-        .set(cpu.stalled.get() + engine.time.get() - from);
-    true
+    comes
 }
 
 /// Waits until the running CPU's stores to a line are visible.

@@ -170,10 +170,9 @@ impl StoreBuffer {
 
     /// Returns whether a line that one of the stores has requested is on its way at `now`.
     pub(crate) fn is_coming(&self, line: usize, now: u64) -> bool {
-        let stores = self.stores.borrow();
         let coming =
             |store: &Store| store.line == line && store.asked.is_some() && store.comes > now;
-        self.may_have(line) && stores.iter().any(coming)
+        self.may_have(line) && self.stores.borrow().iter().any(coming)
     }
 
     pub(crate) fn count(&self, less: usize, more: bool) {

@@ -6,11 +6,7 @@ use super::*;
 /// first, whose line is far away.
 fn passes(machine: &str, order: Ordering) -> usize {
     let machine = Machine::builtin(machine).unwrap();
-    let bench = Bench {
-        topology: Topology::new(&machine),
-        machine: &machine,
-        seed: 1,
-    };
+    let bench = Bench::new(&machine, 1);
     const ROUNDS: usize = 40;
     let passed = Cell::new(0);
     let threads = machine.get(FigureKey::TopologyThreads) as usize;
@@ -61,11 +57,7 @@ fn stores_pass_each_other_on_arm_unless_they_release() {
 fn a_read_waits_for_the_line_that_a_store_before_it_has_requested() {
     for machine in ["xeon-8160", "epyc-7601", "graviton2"] {
         let machine = Machine::builtin(machine).unwrap();
-        let bench = Bench {
-            topology: Topology::new(&machine),
-            machine: &machine,
-            seed: 1,
-        };
+        let bench = Bench::new(&machine, 1);
         // A release as glibc's: it notes, reads another note, and then swaps.
         let releases = |reads: bool| {
             let turn = |line: &Lines| {
@@ -136,11 +128,7 @@ fn with_own_reuse(share: f64) -> Machine {
 fn a_locked_operation_directly_after_another_finds_the_line_still_there() {
     let ns = |share: f64, between: u64| {
         let machine = with_own_reuse(share);
-        let bench = Bench {
-            topology: Topology::new(&machine),
-            machine: &machine,
-            seed: 1,
-        };
+        let bench = Bench::new(&machine, 1);
         let add = |line: &Lines| {
             line.words[0].fetch_add(1, Ordering::Relaxed);
             engine().work(between);
@@ -159,11 +147,7 @@ fn a_locked_operation_directly_after_another_finds_the_line_still_there() {
 fn a_try_directly_after_a_failure_succeeds_where_one_that_reads_again_does_not() {
     let ns = |share: f64, reads_again: bool| {
         let machine = with_own_reuse(share);
-        let bench = Bench {
-            topology: Topology::new(&machine),
-            machine: &machine,
-            seed: 1,
-        };
+        let bench = Bench::new(&machine, 1);
         let turn = |line: &Lines| {
             let mut seen = line.words[0].load(Ordering::Relaxed);
             while let Err(now) = line.words[0].compare_exchange(
@@ -189,11 +173,7 @@ fn a_try_directly_after_a_failure_succeeds_where_one_that_reads_again_does_not()
 fn siblings_do_locked_operations_one_after_the_other() {
     for name in ["xeon-8160", "epyc-7601", "xeon-8380-2s"] {
         let machine = Machine::builtin(name).unwrap();
-        let bench = Bench {
-            topology: Topology::new(&machine),
-            machine: &machine,
-            seed: 1,
-        };
+        let bench = Bench::new(&machine, 1);
         let ns = |hardware: &[usize]| {
             let (first, last) = (Cell::new(u64::MAX), Cell::new(0));
             bench
@@ -218,11 +198,7 @@ fn siblings_do_locked_operations_one_after_the_other() {
 /// Runs what one core does with the first line of two places after another core has written
 /// both; returns how long each of its last steps took, in cycles.
 fn after_another_core(machine: &Machine, steps: &[fn(&[&Lines])]) -> Vec<u64> {
-    let bench = Bench {
-        topology: Topology::new(machine),
-        machine,
-        seed: 1,
-    };
+    let bench = Bench::new(machine, 1);
     let taken = std::cell::RefCell::new(Vec::new());
     let second = bench.topology.threads_per_core;
     bench
@@ -315,11 +291,7 @@ fn a_core_uses_a_line_for_as_long_as_it_keeps_it() {
     for (key, value) in figures {
         machine = machine.with(key, value).unwrap();
     }
-    let bench = Bench {
-        topology: Topology::new(&machine),
-        machine: &machine,
-        seed: 1,
-    };
+    let bench = Bench::new(&machine, 1);
     for (cycles, measured) in [(0, 19.3), (12, 25.8), (30, 38.5), (60, 49.5), (100, 50.5)] {
         let add = |line: &Lines| {
             line.words[0].fetch_add(1, Ordering::Relaxed);
