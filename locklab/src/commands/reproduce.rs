@@ -45,7 +45,15 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         && (name.ends_with(".toml") || name.contains('/'))
     {
         args.refuse_for_kernels()?;
-        return file(Path::new(name), &args.design, &args.comparing, common);
+        let path = Path::new(name);
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let report = stem.filter(|stem| known.contains(stem));
+        return match (file(path, &args.design, &args.comparing, common), report) {
+            (Err(Error::Usage(what)), Some(report)) => Err(Error::Usage(format!(
+                "{what}; for the report of that name run `locklab reproduce {report}`"
+            ))),
+            (outcome, _) => outcome,
+        };
     }
     if let Some(unknown) = names.iter().find(unknown) {
         return Err(Error::Usage(format!(
