@@ -5,6 +5,7 @@ use crate::agreement::{Agreement, FLAT, MISS, Published, agreement};
 use crate::own::{Time, log_error};
 use crate::reproduction::{Question, Reproduced, Reproduction, Shape, score};
 use crate::split::Group;
+use crate::validation::{LARGE, Validation};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 use locklab_lab::experiment::Labels;
 use serde_json::{Value, json};
@@ -267,6 +268,8 @@ fn missed(reports: &[Reproduction]) -> Section {
 /// The number of figures below which those that may have informed the model count
 /// too.
 const ENOUGH: usize = 5;
+/// The number of large ratios below which their direction is not said to be right.
+const LEAST_LARGE: u32 = 10;
 
 /// Returns the section on what may be trusted, by the kind of question.
 fn trust(reports: &[Reproduction]) -> Section {
@@ -297,7 +300,7 @@ fn trust(reports: &[Reproduction]) -> Section {
         verdicts.push(format!(
             "{}: {}",
             question.title(),
-            believe(&evaluated, &informing)
+            believe(&evaluated, &informing, Validation::count(question, reports))
         ));
     }
     let question = ColumnGroup::new("", vec![Column::words("question", 30)]);
@@ -317,14 +320,14 @@ pub fn questions(reports: &[Reproduction]) -> Value {
             "question": question,
             "evaluated_only": evaluated,
             "structure": informing,
-            "trust": believe(&evaluated, &informing),
+            "trust": believe(&evaluated, &informing, Validation::count(question, reports)),
         })
     });
     json!(rows)
 }
 
 /// Returns what may be trusted, given the scores of a kind of question.
-fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
+fn believe(evaluated: &Agreement, informing: &Agreement, counts: Validation) -> String {
     if evaluated.figures + informing.figures == 0 {
         return "Not validated: no published figure of this kind was simulated.".to_owned();
     }
@@ -339,7 +342,10 @@ fn believe(evaluated: &Agreement, informing: &Agreement) -> String {
         None if close => "Size; nothing published has a direction.",
         _ => "Neither: read the band, and measure.",
     };
-    if apart {
+    let (large, right) = (counts.large, counts.large_right);
+    if apart && believe.starts_with("Neither") && large >= LEAST_LARGE && 10 * right >= 9 * large {
+        format!("Direction of ratios of {LARGE} and more; of others the band, and measure.")
+    } else if apart {
         believe.to_owned()
     } else {
         format!("{believe} (By the informing figures.)")

@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+/// A simulated ratio is a large one if it is at least this, or at most its inverse: smaller ones
+/// are more often on the wrong side of 1.
+pub(crate) const LARGE: f64 = 1.5;
+/// The number of large ratios below which they say nothing.
+const FEWEST: u32 = 5;
+
 /// Figures of one kind of question whose simulated ratio has a direction, and
 /// those of them whose published ratio is on the same side of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -17,6 +23,10 @@ pub struct Validation {
     pub printed: u32,
     /// The number whose direction is the published one.
     pub right: u32,
+    /// The number that is at least 1.5, or at most 1/1.5.
+    pub large: u32,
+    /// The number of those whose direction is the published one.
+    pub large_right: u32,
 }
 
 static KEPT: LazyLock<BTreeMap<String, Validation>> = LazyLock::new(|| {
@@ -43,7 +53,11 @@ impl Validation {
             };
             if (figure.ours - 1.0).abs() > FLAT {
                 counts.printed += 1;
-                counts.right += u32::from(theirs.agrees(figure.ours));
+                let right = u32::from(theirs.agrees(figure.ours));
+                let large = u32::from(figure.ours.max(1.0 / figure.ours) >= LARGE);
+                counts.right += right;
+                counts.large += large;
+                counts.large_right += right * large;
             }
         }
         counts
@@ -74,10 +88,18 @@ impl Validation {
             );
         }
         let (low, high) = self.interval();
+        let large = match self.large {
+            0..FEWEST => String::new(),
+            large if large == self.printed => String::new(),
+            large => format!(
+                " Of ratios of at least {LARGE}, or at most 1/{LARGE}, {} of {large} were right.",
+                self.large_right
+            ),
+        };
         format!(
             "Of comparisons of this kind ({}) with published figures, {} of {} simulated \
              directions were right: a printed better or worse is right with a probability of \
-             {:.0} to {:.0} % (95 % interval).",
+             {:.0} to {:.0} % (95 % interval).{large}",
             question.title(),
             self.right,
             self.printed,
@@ -93,23 +115,41 @@ mod tests {
 
     #[test]
     fn few_figures_make_a_wide_interval() {
-        let of = |right, printed| Validation { printed, right }.interval();
+        let of = |right, printed| {
+            let counts = Validation {
+                printed,
+                right,
+                ..Validation::default()
+            };
+            counts.interval()
+        };
         assert_eq!(of(0, 0), (0.0, 1.0));
         let (low, high) = of(93, 100);
         assert!((0.86..0.87).contains(&low) && (0.96..0.97).contains(&high));
         let (low, high) = of(4, 4);
         assert!((0.5..0.52).contains(&low) && high > 0.99);
-        assert!(KEPT.values().all(|counts| counts.right <= counts.printed));
+        assert!(KEPT.values().all(|counts| {
+            counts.right <= counts.printed
+                && counts.large_right <= counts.large.min(counts.right)
+                && counts.large <= counts.printed
+        }));
     }
 
     #[test]
     fn the_sentence_says_how_many() {
-        let sentence = Validation {
+        let mut counts = Validation {
             printed: 10,
             right: 9,
-        }
-        .sentence(Question::SameSocket);
+            large: 6,
+            large_right: 6,
+        };
+        let sentence = counts.sentence(Question::SameSocket);
         assert!(sentence.contains("9 of 10"), "{sentence}");
+        assert!(sentence.ends_with("6 of 6 were right."), "{sentence}");
+        // Where all are large, that says nothing more.
+        counts.large = 10;
+        let sentence = counts.sentence(Question::SameSocket);
+        assert!(sentence.ends_with("interval)."), "{sentence}");
         let none = Validation::default().sentence(Question::Oversubscribed);
         assert!(none.starts_with("No comparison"), "{none}");
     }

@@ -55,9 +55,15 @@ fn the_counts_that_reports_quote_are_those_of_today() {
     let counted: String = Question::ALL
         .iter()
         .map(|&question| {
-            let Validation { printed, right } = Validation::count(question, &REPORTS);
+            let Validation {
+                printed,
+                right,
+                large,
+                large_right,
+            } = Validation::count(question, &REPORTS);
             format!(
-                "{} = {{ printed = {printed}, right = {right} }}\n",
+                "{} = {{ printed = {printed}, right = {right}, large = {large}, \
+                 large_right = {large_right} }}\n",
                 question.key()
             )
         })
