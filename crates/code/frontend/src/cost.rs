@@ -43,6 +43,8 @@ impl Cycles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
+    /// Taken branches and windows of the micro-op cache, of which each takes a while to fetch.
+    Fetching,
     /// Lines that were in L2 and not in L1i.
     L1i,
     /// Lines that were in neither.
@@ -63,7 +65,8 @@ pub enum Cause {
 
 impl Cause {
     /// Lists every cause in the order of reports, with the name that reports print.
-    pub const ALL: [(Cause, &'static str); 8] = [
+    pub const ALL: [(Cause, &'static str); 9] = [
+        (Cause::Fetching, "fetching"),
         (Cause::L1i, "L1i misses"),
         (Cause::L2, "L2 code misses"),
         (Cause::Decoding, "decoding"),
@@ -73,6 +76,11 @@ impl Cause {
         (Cause::Returns, "returns"),
         (Cause::Flushes, "flushed predictors"),
     ];
+
+    /// Returns the name that reports print.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
 }
 
 impl Processor {
@@ -80,6 +88,20 @@ impl Processor {
     pub fn lost(&self, events: &Events, cause: Cause) -> Cycles {
         let of = |event: Event, penalty| Cycles::of(events[event], penalty);
         match cause {
+            Cause::Fetching => {
+                // All of it comes from these two figures.
+                let figures = [&self.taken, &self.window].into_iter();
+                let figures = figures.filter(|figure| figure.value > 0.0);
+                let low = figures.clone().map(|figure| figure.low() / figure.value);
+                let high = figures.map(|figure| figure.high() / figure.value);
+                let sixteenth = Figure {
+                    value: 1.0 / 16.0,
+                    low: Some(low.fold(1.0, f64::min) / 16.0),
+                    high: Some(high.fold(1.0, f64::max) / 16.0),
+                    source: String::new(),
+                };
+                of(Event::Fetching, &sixteenth)
+            }
             Cause::L1i => of(Event::L1Redirected, &self.l2_latency)
                 .plus(of(Event::L1Streamed, &self.l2_stream)),
             Cause::L2 => of(Event::L2Redirected, &self.l3_latency)
@@ -118,20 +140,18 @@ impl Processor {
     }
 
     /// Returns the cycles of dispatch: the time of the code if nothing was lost.
-    pub fn dispatch(&self, instructions: u64, events: &Events) -> Cycles {
-        let width = instructions as f64 / self.width.value;
-        let at_least = |taken: f64| width.max(events[Event::Taken] as f64 * taken);
+    pub fn dispatch(&self, instructions: u64) -> Cycles {
+        let cycles = instructions as f64 / self.width.value;
         Cycles {
-            low: at_least(self.taken.low()),
-            value: at_least(self.taken.value),
-            high: at_least(self.taken.high()),
+            low: cycles,
+            value: cycles,
+            high: cycles,
         }
     }
 
     /// Returns all cycles: those of dispatch and those that were lost.
     pub fn cycles(&self, instructions: u64, events: &Events) -> Cycles {
-        self.dispatch(instructions, events)
-            .plus(self.lost_in_all(events))
+        self.dispatch(instructions).plus(self.lost_in_all(events))
     }
 }
 
@@ -166,7 +186,7 @@ impl Processor {
     pub fn account(&self, instructions: u64, events: &Events) -> Account {
         Account {
             cycles: self.cycles(instructions, events),
-            dispatch: self.dispatch(instructions, events),
+            dispatch: self.dispatch(instructions),
             lost: Cause::ALL
                 .into_iter()
                 .map(|(cause, _)| Lost {

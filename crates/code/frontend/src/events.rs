@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Event {
     /// A branch was taken.
     Taken,
+    /// A sixteenth of a cycle by which the code between two taken branches was fetched later
+    /// than it could have been dispatched.
+    Fetching,
     /// A line missed L1i and hit L2, directly after a redirect.
     L1Redirected,
     /// A line missed L1i and hit L2, and the predictor had run ahead of it.
@@ -57,6 +60,7 @@ impl Event {
     /// Every event, with the name by which documents know it.
     pub const ALL: [(Event, &'static str); Event::COUNT] = [
         (Event::Taken, "taken_branches"),
+        (Event::Fetching, "fetching_sixteenths"),
         (Event::L1Redirected, "l1i_misses_after_redirect"),
         (Event::L1Streamed, "l1i_misses_streamed"),
         (Event::L2Redirected, "l2_misses_after_redirect"),

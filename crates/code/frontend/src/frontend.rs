@@ -9,6 +9,7 @@ use crate::events::{Event, EventTally};
 use crate::ops::{Ops, Window};
 use crate::processor::Processor;
 use crate::site::{CacheMismatch, Site, l2_geometry};
+use crate::stretch::Stretch;
 use crate::targets::{Found, Popped, Targets};
 
 /// Says which ways a conditional branch has gone.
@@ -43,6 +44,7 @@ pub struct Frontend<'s> {
     conditional: Conditional,
     records: Vec<Record>,
     before: Option<&'s Site>,
+    stretch: Stretch,
     /// Counts blocks: the time of every table.
     now: u64,
     /// Instructions since the last redirect.
@@ -75,6 +77,7 @@ impl<'s> Frontend<'s> {
             conditional: Conditional::new(processor),
             records: Vec::new(),
             before: None,
+            stretch: Stretch::new(processor),
             now: 0,
             since_redirect: 0,
             decoding: false,
@@ -126,9 +129,11 @@ impl<'s> Frontend<'s> {
     #[inline]
     pub fn run(&mut self, site: &'s Site, tally: &Tally, events: &EventTally) {
         self.now += 1;
-        if let Some(before) = self.before {
-            self.leave(before, site.start, events);
+        match self.before {
+            Some(before) => self.leave(before, site.start, events),
+            None => self.stretch.begin(site.start),
         }
+        self.stretch.run(site.block.instructions());
         self.since_redirect += site.block.instructions();
         if !self.l1i.hit(site.block, tally) {
             self.fetch(site, site.block, tally, events);
@@ -198,6 +203,7 @@ impl<'s> Frontend<'s> {
     }
 
     /// Counts an event of the block with this number.
+    #[inline]
     fn count(&mut self, site: u32, event: Event, n: u32, events: &EventTally) {
         if n == 0 {
             return;
@@ -228,6 +234,7 @@ impl<'s> Frontend<'s> {
             Kind::None => {
                 if start != before.next {
                     self.count(before.number, Event::Interruption, 1, events);
+                    self.stretch.begin(start);
                     self.since_redirect = 0;
                 }
             }
@@ -253,9 +260,19 @@ impl<'s> Frontend<'s> {
                     }
                 };
                 self.count(before.number, event, 1, events);
+                self.stretch.begin(start);
                 self.since_redirect = 0;
             }
         }
+    }
+
+    /// Notes that a branch was taken to `start`, whether or not it was predicted.
+    #[inline(always)]
+    fn goes_to(&mut self, before: &Site, start: u64, events: &EventTally) {
+        events.add(Event::Taken, 1);
+        let late = self.stretch.end(before.next);
+        self.stretch.begin(start);
+        self.count(before.number, Event::Fetching, late, events);
     }
 
     /// Returns the record of a branch.
@@ -321,7 +338,7 @@ impl<'s> Frontend<'s> {
     /// return stack knew, if it was `predicted`.
     #[inline(always)]
     fn taken(&mut self, before: &Site, start: u64, predicted: bool, events: &EventTally) {
-        events.add(Event::Taken, 1);
+        self.goes_to(before, start, events);
         self.conditional.pass(before.branch_address(), start);
         let flushes = self.targets.flushes + 1;
         let found = self
@@ -349,7 +366,7 @@ impl<'s> Frontend<'s> {
     }
 
     fn indirect(&mut self, before: &Site, start: u64, events: &EventTally) {
-        events.add(Event::Taken, 1);
+        self.goes_to(before, start, events);
         let flushes = self.targets.flushes + 1;
         let found = self
             .targets

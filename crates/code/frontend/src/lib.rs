@@ -42,6 +42,7 @@ mod ops;
 mod processor;
 mod sets;
 mod site;
+mod stretch;
 mod targets;
 
 pub use branch::{Exit, Kind};

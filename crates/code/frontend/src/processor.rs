@@ -63,6 +63,10 @@ processor! {
     width: 1.0, 64.0;
     /// Cycles that a taken branch takes at least, when it is predicted by the first level.
     taken: 0.0, 8.0;
+    /// Cycles that each further window of the micro-op cache takes to be fetched, of the code
+    /// between two taken branches; 0 if not given.
+    #[serde(default = "Figure::not_given")]
+    window: 0.0, 8.0;
     /// Bytes of the L1 instruction cache.
     l1i_size: 1024.0, 16_777_216.0;
     /// Ways of the L1 instruction cache.

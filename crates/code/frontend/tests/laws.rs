@@ -64,7 +64,7 @@ fn zen3() -> Processor {
 fn losses(events: &Events) -> u64 {
     Event::ALL
         .iter()
-        .filter(|(event, _)| !matches!(event, Event::Taken | Event::Returned))
+        .filter(|(event, _)| !matches!(event, Event::Taken | Event::Fetching | Event::Returned))
         .map(|(event, _)| events[*event])
         .sum()
 }
@@ -86,6 +86,56 @@ fn a_loop_that_fits_loses_nothing_once_warm() {
         }
         let (_, after) = bench.counts();
         assert_eq!(losses(&(after - before)), 0, "{name}");
+    }
+}
+
+/// Cycles of a ring of 40 stretches of six instructions, as a file says it of each.
+fn cycles_of_a_stretch(processor: &Processor, offset: u64, kind: Kind) -> f64 {
+    let mut bench = Bench::new(processor);
+    let sites: Vec<_> = (0..40)
+        .map(|n| bench.site(0x1_0000 + 192 * n + offset, 6, kind))
+        .collect();
+    for _ in 0..3 {
+        sites.iter().for_each(|site| bench.run(site));
+    }
+    let (_, before) = bench.counts();
+    for _ in 0..100 {
+        sites.iter().for_each(|site| bench.run(site));
+    }
+    let (_, after) = bench.counts();
+    processor.cycles(6 * 4000, &(after - before)).value / 4000.0
+}
+
+#[test]
+fn a_stretch_in_two_windows_is_fetched_later_than_one_that_is_in_one() {
+    let processor = Processor::named("emerald-rapids").unwrap();
+    // Six instructions take a cycle to dispatch, and the branch one to fetch.
+    for (offset, cycles) in [(0, 1.0), (40, 1.0), (44, 2.0), (60, 2.0)] {
+        let ours = cycles_of_a_stretch(&processor, offset, Kind::Jump);
+        assert!((ours - cycles).abs() < 0.01, "{offset}: {ours}");
+    }
+    // A file from before the figure existed has none for windows.
+    let mut old = processor;
+    old.window.value = 0.0;
+    assert!((cycles_of_a_stretch(&old, 60, Kind::Jump) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn what_interrupts_a_stretch_ends_it() {
+    let processor = Processor::named("emerald-rapids").unwrap();
+    // 0x1000 to 0x1018 is left without a branch, then by a system call.
+    for kind in [Kind::None, Kind::Privilege] {
+        let mut bench = Bench::new(&processor);
+        let (first, second) = (
+            bench.site(0x1000, 6, kind),
+            bench.site(0x9_0000, 6, Kind::Jump),
+        );
+        for _ in 0..10 {
+            bench.run(first);
+            bench.run(second);
+        }
+        let (_, events) = bench.counts();
+        assert_eq!(events[Event::Fetching], 0, "{kind:?}");
     }
 }
 

@@ -73,6 +73,9 @@ fn cycles_follow_from_events() {
     assert_eq!(processor.lost_in_all(&events), lost);
     let all = processor.cycles(600, &events);
     assert_eq!(all.value, 100.0 + 130.0);
+    for (number, (cause, name)) in Cause::ALL.into_iter().enumerate() {
+        assert_eq!((cause as usize, cause.name()), (number, name));
+    }
     // Every event that costs something has exactly one cause.
     for (event, name) in Event::ALL {
         let mut one = Events::default();

@@ -114,6 +114,19 @@ static void bursts(long size)
     ret();
 }
 
+/* 40 stretches of six instructions, 25 bytes, that begin SIZE bytes after an aligned line: from 40
+ * on they lie in two of them. Unit: a stretch. */
+static void split(long size)
+{
+    for (long n = 0; n < 40; n++) {
+        at = code + 192 * n + (n ? size : 0);
+        independent(5);
+        if (n < 39)
+            jump(code + 192 * (n + 1) + size);
+    }
+    ret();
+}
+
 /* Two reads of the counter with SIZE jumps between. Unit: the difference of the two. */
 static void reads(long size)
 {
@@ -203,6 +216,7 @@ int main(int count, char **arguments)
         {"clock", clock_code, 0, 1},     {"jumps", jumps, 0, 1},
         {"straight", straight, 0, 16},   {"calls", calls, 0, 1},
         {"padded", padded, 0, -64},      {"bursts", bursts, 0, -16},
+        {"split", split, 0, -40},
         {"reads", reads, run_reads, -1}, {"scattered", scattered, 0, 1},
         {"indirect", indirect, run_indirect, 0},
         {"conditional", conditional, run_conditional, 0},

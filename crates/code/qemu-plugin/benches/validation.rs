@@ -13,7 +13,7 @@ use std::process::Command;
 use locklab_frontend::Processor;
 
 /// A case, its size, and how often it runs in each part when it is timed.
-const CASES: [(&str, u32, u32); 33] = [
+const CASES: [(&str, u32, u32); 37] = [
     ("jumps", 64, 1000),
     ("jumps", 1024, 60),
     ("jumps", 8192, 8),
@@ -36,6 +36,10 @@ const CASES: [(&str, u32, u32); 33] = [
     ("bursts", 16, 300),
     ("bursts", 64, 300),
     ("bursts", 256, 300),
+    ("split", 0, 1000),
+    ("split", 32, 1000),
+    ("split", 40, 1000),
+    ("split", 56, 1000),
     ("scattered", 64, 1000),
     ("scattered", 2048, 30),
     ("scattered", 8192, 8),

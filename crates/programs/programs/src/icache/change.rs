@@ -125,8 +125,7 @@ impl Change {
         let mut causes: Vec<_> = self
             .causes
             .iter()
-            .zip(Cause::ALL)
-            .map(|(caused, (_, name))| (name, caused.cycles))
+            .map(|caused| (caused.cause.name(), caused.cycles))
             .filter(|(_, cycles)| *cycles != 0.0)
             .collect();
         causes.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
