@@ -90,7 +90,7 @@ impl Processor {
         match cause {
             Cause::Fetching => {
                 // All of it comes from these two figures.
-                let figures = [&self.taken, &self.window].into_iter();
+                let figures = [&self.taken, &self.op_window_cycles].into_iter();
                 let figures = figures.filter(|figure| figure.value > 0.0);
                 let low = figures.clone().map(|figure| figure.low() / figure.value);
                 let high = figures.map(|figure| figure.high() / figure.value);

@@ -66,7 +66,7 @@ processor! {
     /// Cycles that each further window of the micro-op cache takes to be fetched, of the code
     /// between two taken branches; 0 if not given.
     #[serde(default = "Figure::not_given")]
-    window: 0.0, 8.0;
+    op_window_cycles: 0.0, 8.0;
     /// Bytes of the L1 instruction cache.
     l1i_size: 1024.0, 16_777_216.0;
     /// Ways of the L1 instruction cache.

@@ -31,7 +31,7 @@ impl Stretch {
             start: 0,
             instructions: 0,
             taken: in_units(processor.taken.value),
-            window: in_units(processor.window.value),
+            window: in_units(processor.op_window_cycles.value),
             instruction: in_units(1.0 / processor.width.value),
             shift: (processor.op_window.value as u32).ilog2(),
             rest: 0,

@@ -336,19 +336,20 @@ fn believe(evaluated: &Agreement, informing: &Agreement, counts: Validation) -> 
     let close = score
         .median_factor_error
         .is_some_and(|factor| factor <= MISS);
+    let large_are_right =
+        counts.large >= LEAST_LARGE && 10 * counts.large_right >= 9 * counts.large;
     let believe = match score.direction {
-        Some(right) if right >= 0.9 && close => "Direction and size.",
-        Some(right) if right >= 0.85 => "Direction, not size.",
-        None if close => "Size; nothing published has a direction.",
-        _ => "Neither: read the band, and measure.",
+        Some(right) if right >= 0.9 && close => "Direction and size.".to_owned(),
+        Some(right) if right >= 0.85 => "Direction, not size.".to_owned(),
+        None if close => "Size; nothing published has a direction.".to_owned(),
+        _ if apart && large_are_right => {
+            format!("Direction of ratios of {LARGE} and more; of others the band, and measure.")
+        }
+        _ => "Neither: read the band, and measure.".to_owned(),
     };
-    let (large, right) = (counts.large, counts.large_right);
-    if apart && believe.starts_with("Neither") && large >= LEAST_LARGE && 10 * right >= 9 * large {
-        format!("Direction of ratios of {LARGE} and more; of others the band, and measure.")
-    } else if apart {
-        believe.to_owned()
-    } else {
-        format!("{believe} (By the informing figures.)")
+    match apart {
+        true => believe,
+        false => format!("{believe} (By the informing figures.)"),
     }
 }
 
@@ -433,4 +434,27 @@ pub fn json(reports: &[Value], reproductions: &[Reproduction]) -> Value {
         "questions": questions(reproductions),
         "misses": misses.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_ratios_are_believed_where_most_of_them_are_right() {
+        // Half of the directions are right.
+        let pairs = [(Published::Ratio(2.0), 1.1), (Published::Ratio(2.0), 0.9)].repeat(5);
+        let evaluated = agreement(&pairs);
+        let told = |large, large_right| {
+            let counts = Validation {
+                large,
+                large_right,
+                ..Validation::default()
+            };
+            believe(&evaluated, &agreement(&[]), counts)
+        };
+        assert!(told(20, 18).starts_with("Direction of ratios of 1.5 and more"));
+        assert!(told(20, 17).starts_with("Neither"));
+        assert!(told(9, 9).starts_with("Neither"));
+    }
 }
