@@ -1,5 +1,6 @@
 //! Counts what the front end lost, by kind. Events are counts and not cycles, so
-//! penalties can change, or have a band, without another run.
+//! penalties can change, or have a band, without another run. Only what fetching takes longer
+//! than dispatch depends on the figures of the run, because the larger of two times counts.
 
 use std::ops::{Add, Index, IndexMut, Sub};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -51,6 +51,15 @@ impl Bench {
         self.frontend.run(site, &self.tally, &self.events);
     }
 
+    /// Returns the events of a hundred rounds through these blocks, after two that warm up.
+    fn rounds(&mut self, sites: &[&'static Site]) -> Events {
+        let round = |bench: &mut Self| sites.iter().for_each(|site| bench.run(site));
+        (0..2).for_each(|_| round(self));
+        let (_, before) = self.counts();
+        (0..100).for_each(|_| round(self));
+        self.counts().1 - before
+    }
+
     fn counts(&self) -> (Counts, Events) {
         (self.tally.read(), self.events.read())
     }
@@ -77,15 +86,7 @@ fn a_loop_that_fits_loses_nothing_once_warm() {
         let sites: Vec<_> = (0..64)
             .map(|n| bench.site(0x1_0000 + 64 * n, 5, Kind::Jump))
             .collect();
-        let round = |bench: &mut Bench| sites.iter().for_each(|site| bench.run(site));
-        round(&mut bench);
-        round(&mut bench);
-        let (_, before) = bench.counts();
-        for _ in 0..100 {
-            round(&mut bench);
-        }
-        let (_, after) = bench.counts();
-        assert_eq!(losses(&(after - before)), 0, "{name}");
+        assert_eq!(losses(&bench.rounds(&sites)), 0, "{name}");
     }
 }
 
@@ -96,15 +97,7 @@ fn cycles_of_a_stretch(processor: &Processor, offset: u64) -> f64 {
     let sites: Vec<_> = (0..40)
         .map(|n| bench.site(0x1_0000 + 192 * n + offset, 6, Kind::Jump))
         .collect();
-    for _ in 0..3 {
-        sites.iter().for_each(|site| bench.run(site));
-    }
-    let (_, before) = bench.counts();
-    for _ in 0..100 {
-        sites.iter().for_each(|site| bench.run(site));
-    }
-    let (_, after) = bench.counts();
-    processor.cycles(6 * 4000, &(after - before)).value / 4000.0
+    processor.cycles(6 * 4000, &bench.rounds(&sites)).value / 4000.0
 }
 
 #[test]

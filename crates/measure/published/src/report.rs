@@ -291,17 +291,12 @@ fn trust(reports: &[Reproduction]) -> Section {
     let mut rows = Vec::new();
     let mut verdicts = Vec::new();
     for question in Question::ALL {
-        let informing = score(Group::Structure, Some(question), reports);
-        let evaluated = score(question.judged_by(), Some(question), reports);
+        let (evaluated, informing, trust) = answered(question, reports);
         let mut row = vec![question.title().to_owned()];
         row.extend(cells(&evaluated));
         row.extend(cells(&informing));
         rows.push(row);
-        verdicts.push(format!(
-            "{}: {}",
-            question.title(),
-            believe(&evaluated, &informing, Validation::count(question, reports))
-        ));
+        verdicts.push(format!("{}: {trust}", question.title()));
     }
     let question = ColumnGroup::new("", vec![Column::words("question", 30)]);
     let groups = vec![question, scores("evaluated only"), scores("informing")];
@@ -314,16 +309,24 @@ fn trust(reports: &[Reproduction]) -> Section {
 #[must_use]
 pub fn questions(reports: &[Reproduction]) -> Value {
     let rows = Question::ALL.map(|question| {
-        let informing = score(Group::Structure, Some(question), reports);
-        let evaluated = score(question.judged_by(), Some(question), reports);
+        let (evaluated, informing, trust) = answered(question, reports);
         json!({
             "question": question,
             "evaluated_only": evaluated,
             "structure": informing,
-            "trust": believe(&evaluated, &informing, Validation::count(question, reports)),
+            "trust": trust,
         })
     });
     json!(rows)
+}
+
+/// Returns the scores of a kind of question, by the figures that only evaluate and by those that
+/// may have informed the model, and what may be trusted.
+fn answered(question: Question, reports: &[Reproduction]) -> (Agreement, Agreement, String) {
+    let informing = score(Group::Structure, Some(question), reports);
+    let evaluated = score(question.judged_by(), Some(question), reports);
+    let trust = believe(&evaluated, &informing, Validation::count(question, reports));
+    (evaluated, informing, trust)
 }
 
 /// Returns what may be trusted, given the scores of a kind of question.

@@ -2,7 +2,7 @@
 //! published: the counts of `reproduce --all`, kept in
 //! `reference/validation.toml` so that every simulated report can quote them.
 
-use crate::agreement::FLAT;
+use crate::agreement::{FLAT, factor_error};
 use crate::reproduction::{Question, Reproduction};
 use crate::split::Group;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Validation {
             if (figure.ours - 1.0).abs() > FLAT {
                 counts.printed += 1;
                 let right = u32::from(theirs.agrees(figure.ours));
-                let large = u32::from(figure.ours.max(1.0 / figure.ours) >= LARGE);
+                let large = u32::from(factor_error(1.0, figure.ours) >= LARGE);
                 counts.right += right;
                 counts.large += large;
                 counts.large_right += right * large;
@@ -88,13 +88,13 @@ impl Validation {
             );
         }
         let (low, high) = self.interval();
-        let large = match self.large {
-            0..FEWEST => String::new(),
-            large if large == self.printed => String::new(),
-            large => format!(
-                " Of ratios of at least {LARGE}, or at most 1/{LARGE}, {} of {large} were right.",
-                self.large_right
+        // Where all are large, that says nothing more.
+        let large = match (FEWEST..self.printed).contains(&self.large) {
+            true => format!(
+                " Of ratios of at least {LARGE}, or at most 1/{LARGE}, {} of {} were right.",
+                self.large_right, self.large
             ),
+            false => String::new(),
         };
         format!(
             "Of comparisons of this kind ({}) with published figures, {} of {} simulated \
@@ -146,7 +146,6 @@ mod tests {
         let sentence = counts.sentence(Question::SameSocket);
         assert!(sentence.contains("9 of 10"), "{sentence}");
         assert!(sentence.ends_with("6 of 6 were right."), "{sentence}");
-        // Where all are large, that says nothing more.
         counts.large = 10;
         let sentence = counts.sentence(Question::SameSocket);
         assert!(sentence.ends_with("interval)."), "{sentence}");
