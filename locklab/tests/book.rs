@@ -303,14 +303,14 @@ fn the_first_pages_are_short() {
     let page = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
     let lines = page("README.md").lines().count();
     assert!(lines <= 150, "README.md has {lines} lines");
-    let words = page("docs/verification.md").split_whitespace().count();
-    assert!(words <= 2_000, "verification.md has {words} words");
+    let words = page("docs/verify.md").split_whitespace().count();
+    assert!(words <= 2_000, "verify.md has {words} words");
 }
 
 /// What the chapter says of all locks together is what the record has.
 #[test]
 fn the_results_of_the_checker_are_those_of_the_record() {
-    let text = std::fs::read_to_string(root().join("docs/verification.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/verify.md")).unwrap();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let records = locklab_verify::record::recorded();
     let sum = |of: fn(&Record) -> usize| records.iter().map(of).sum::<usize>();
@@ -324,10 +324,7 @@ fn the_results_of_the_checker_are_those_of_the_record() {
         sum(|record| record.killed),
         sum(|record| record.argued),
     );
-    assert!(
-        text.contains(&sentence),
-        "not in verification.md: {sentence}"
-    );
+    assert!(text.contains(&sentence), "not in verify.md: {sentence}");
 }
 
 /// A table repeats figures of the console blocks that are its evidence; both
@@ -335,7 +332,7 @@ fn the_results_of_the_checker_are_those_of_the_record() {
 #[test]
 fn tables_have_the_figures_of_their_evidence() {
     let page = |name: &str| std::fs::read_to_string(root().join("docs").join(name)).unwrap();
-    let (choosing, reports) = (page("choosing.md"), page("reports.md"));
+    let (choosing, reports) = (page("choosing.md"), page("reproduce.md"));
     let sections: Vec<&str> = choosing.split("\n### ").skip(1).collect();
     let mut checked = 0;
     for row in choosing.lines().filter(|line| line.contains("| S [")) {
@@ -346,7 +343,7 @@ fn tables_have_the_figures_of_their_evidence() {
             .find(|s| s.starts_with(&format!("{number}. ")));
         let section = *section.unwrap_or_else(|| panic!("no evidence {number}"));
         // The last of them is on another page.
-        let other = if section.contains("](reports.md)") {
+        let other = if section.contains("](reproduce.md)") {
             &*reports
         } else {
             ""
@@ -369,7 +366,7 @@ fn tables_have_the_figures_of_their_evidence() {
         {
             assert!(
                 table.contains(ours),
-                "reports.md: the table lacks {ours}: {line}"
+                "reproduce.md: the table lacks {ours}: {line}"
             );
             checked += 1;
         }

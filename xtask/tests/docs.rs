@@ -59,3 +59,17 @@ fn the_contents_name_every_page_once() {
         }
     }
 }
+
+/// A reader who knows a command finds its page: `](X.md)` where the contents say `X`.
+#[test]
+fn the_page_of_a_command_has_its_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let contents = std::fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
+    let mut commands = 0;
+    for line in contents.lines().filter(|line| line.starts_with("- [`")) {
+        let command = line.split('`').nth(1).unwrap();
+        assert!(line.ends_with(&format!("]({command}.md)")), "{line}");
+        commands += 1;
+    }
+    assert!(commands > 10, "{commands} commands have a page");
+}

@@ -2,7 +2,7 @@
 //! promised, does it get small, and what must hold for every sample?
 //!
 //! Seeded, so it gives the same figures on every run. `cargo test --test best
-//! -- --nocapture` prints the tables of docs/judge.md.
+//! -- --nocapture` prints the tables of docs/statistics.md.
 
 use locklab_judge::{Direction, Looks, Standing, best, blocks_needed, have_left};
 use proptest::prelude::*;

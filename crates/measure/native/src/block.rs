@@ -4,7 +4,7 @@
 //! Baseline and experiment are built in place, alternately, at one address,
 //! with one set of contexts and one shared section; another pair of slices has
 //! another address. (On one virtual machine, the address of a contended line changed
-//! results by up to 25 % for the life of a process; see docs/native.md.) All
+//! results by up to 25 % for the life of a process; see docs/matrix.md.) All
 //! that must be done between slices is done by the worker that arrives last,
 //! while the others wait: no controller thread wakes up. This module knows one
 //! cell and no statistics.

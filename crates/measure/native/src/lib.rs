@@ -6,7 +6,7 @@
 //! ```
 //!
 //! This crate knows nothing of statistics, stores nothing and prints nothing.
-//! The method, its calibration and its limits are in docs/native.md.
+//! The method, its calibration and its limits are in docs/matrix.md.
 
 mod addresses;
 mod anova;

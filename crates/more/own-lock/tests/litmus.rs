@@ -24,7 +24,7 @@ enum Expected {
     Reached,
     /// RC11 and C11 forbid it, Rust and C++ from 2020 on allow it, and it is explored.
     Later,
-    /// RC11 allows it, and it is not explored: docs/verification-reference.md says why.
+    /// RC11 allows it, and it is not explored: docs/verification.md says why.
     Unreached,
 }
 
@@ -36,7 +36,7 @@ struct Row {
     expected: Expected,
 }
 
-/// The table of docs/verification-reference.md: W writes, R reads, A adds, X swaps, C
+/// The table of docs/verification.md: W writes, R reads, A adds, X swaps, C
 /// and K are strong and weak compare-and-swaps, F is a fence.
 macro_rules! table {
     ($($name:literal: $program:literal, $shown:literal = $outcome:expr, $expected:ident;)*) => {

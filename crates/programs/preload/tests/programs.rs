@@ -2,7 +2,7 @@
 //!
 //! All wait by spinning and then parking: with more threads than CPUs, which
 //! these have, a fair lock that only spins takes minutes for what takes a
-//! second (see docs/preload.md).
+//! second (see docs/run.md).
 
 mod support;
 

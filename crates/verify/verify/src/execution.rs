@@ -760,7 +760,7 @@ pub(crate) fn interrupt() {
 
 /// Notes that a read, the `reads`-th of its wait, did not see what it waits for: lets
 /// the others run, and explores no further branches of this execution once
-/// that has happened often enough (docs/verification-reference.md says why this cuts
+/// that has happened often enough (docs/verification.md says why this cuts
 /// nothing that matters).
 pub(crate) fn fruitless(here: Place, reads: u32) {
     let prune =

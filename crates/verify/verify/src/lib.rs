@@ -10,7 +10,7 @@
 //! - [`Mutation`]: one operation of one source line, changed; each must break
 //!   a property, or the lock does not need what it says there.
 //!
-//! docs/verification-reference.md says what is explored, what is pruned and why that
+//! docs/verification.md says what is explored, what is pruned and why that
 //! is sound, and what no exploration here can see.
 
 mod argued;

@@ -91,7 +91,7 @@ fn no_mutant_survives() {
     }
 }
 
-/// docs/verification-reference.md says why pruning cuts nothing that matters; where the
+/// docs/verification.md says why pruning cuts nothing that matters; where the
 /// unpruned run ends, it ends alike.
 #[test]
 fn pruned_and_unpruned_runs_agree() {
