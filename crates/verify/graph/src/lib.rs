@@ -1,0 +1,81 @@
+//! Explores every execution of a small concurrent program that the memory model RC11
+//! allows, each once, without a bound on preemptions.
+//!
+//! A program is a closure that is run again and again. Its threads, atomics and cells are
+//! those of [`thread`], [`sync`] and [`cell`], which are used as those of `std`; a front
+//! end for another language calls [`model`]. [`Explorer::check`] returns a [`Report`].
+//!
+//! What is explored are execution graphs: events, program order, reads-from, coherence
+//! order. Interleavings that differ in nothing else are one execution. From the inside:
+//! [`run`] runs the threads, `explore` decides which graph is next, `graph` holds it,
+//! `consistency` is the memory model.
+//!
+//! It must never know a lock.
+
+pub mod cell;
+mod consistency;
+mod event;
+mod explore;
+mod graph;
+pub mod model;
+mod report;
+mod run;
+pub mod sync;
+pub mod thread;
+
+pub use event::{EventId, Kind, MAX_THREADS, Place, Source};
+pub use report::{Failure, FailureKind, Limit, Report, Step};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How to explore, and how far.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most executions, with blocked ones.
+    pub executions: u64,
+    /// The longest time.
+    pub duration: Option<Duration>,
+    /// The most bytes for graphs that are not explored yet.
+    pub memory: usize,
+    /// The most events of a thread: one that has more does not end.
+    pub events: usize,
+    /// How often the weak exchanges of a thread fail without a reason.
+    pub weak_failures: u32,
+    /// Whether memory that is never freed is an error.
+    pub leaks: bool,
+    /// The bytes of a thread's stack.
+    pub stack: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            executions: u64::MAX,
+            duration: None,
+            memory: 1 << 30,
+            events: 10_000,
+            weak_failures: 1,
+            leaks: true,
+            stack: 256 << 10,
+        }
+    }
+}
+
+/// Explores tests.
+#[derive(Clone, Debug, Default)]
+pub struct Explorer {
+    options: Options,
+}
+
+impl Explorer {
+    /// Returns an explorer with these options.
+    pub fn new(options: Options) -> Self {
+        Self { options }
+    }
+
+    /// Explores a test: every execution, or those until the first that fails, or until a
+    /// limit.
+    pub fn check(&self, test: impl Fn() + 'static) -> Report {
+        run::check(&self.options, Rc::new(test))
+    }
+}

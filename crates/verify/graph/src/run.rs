@@ -1,0 +1,483 @@
+//! Runs the code of a test: its threads are coroutines, begun again for each execution,
+//! and fed the values of the graph as far as it goes. Then the first thread that can go on
+//! adds events, and after it the next.
+//!
+//! Threads of the graph's part run in an order in which each write comes before its reads,
+//! so that plain memory holds in each execution what it should.
+
+use crate::event::{EventId, Kind, MAX_THREADS, Place, Source};
+use crate::explore::Exploration;
+use crate::report::{FailureKind, Limit, Report};
+use crate::{Options, model};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, Yielder};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Why a thread does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// There is no such thread yet.
+    Absent,
+    /// It goes on when it is its turn.
+    Ready,
+    /// It has done what the graph has of it.
+    AtEnd,
+    /// The same, within a read-modify-write that has read.
+    WithinUpdate,
+    /// It has to see this event first, which the graph has.
+    After(EventId),
+    /// It waits for the end of this thread.
+    Joins(usize),
+    /// Its last event is a read that did not end its wait.
+    Waits,
+    /// What it has read since this event did not end its wait.
+    WaitsSince(usize),
+    /// It does not go on, and this execution is of no interest.
+    Blocked,
+    /// It has ended.
+    Ended,
+}
+
+type Code = Box<dyn FnOnce()>;
+
+/// What an exploration knows while it runs.
+pub(crate) struct State {
+    pub(crate) explore: Exploration,
+    pub(crate) options: Options,
+    /// How many of its events each thread has gone through.
+    pub(crate) at: [usize; MAX_THREADS],
+    pub(crate) status: [Status; MAX_THREADS],
+    /// The thread that runs.
+    pub(crate) current: usize,
+    /// Whether events are added, not only repeated.
+    pub(crate) live: bool,
+    /// How many threads, and how many locations, each thread has made.
+    pub(crate) spawned: [usize; MAX_THREADS],
+    pub(crate) made: [u64; MAX_THREADS],
+    /// How often each thread's weak exchanges have failed without a reason.
+    pub(crate) weak_failures: [u32; MAX_THREADS],
+    /// The number of each thread, by the one that makes it and how many it made before.
+    pub(crate) children: HashMap<(usize, usize), usize>,
+    /// Plain writes whose values are in memory, but not yet in the graph.
+    pub(crate) unseen: [Vec<EventId>; MAX_THREADS],
+    /// In which execution the initial value of a location was last asked for.
+    pub(crate) touched: Vec<u64>,
+    pub(crate) execution: u64,
+    /// The blocks of memory that this execution has allocated, with their sizes.
+    pub(crate) allocated: BTreeMap<u64, (usize, Place)>,
+    pub(crate) arenas: model::Arenas,
+    pub(crate) bounded: BTreeMap<Place, u64>,
+    /// Threads that exist, but have no coroutine yet.
+    new: Vec<(usize, Code)>,
+    yielders: [*const Yielder<(), ()>; MAX_THREADS],
+}
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    /// Whether code of a test runs, and where it has panicked.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static PANICKED: Cell<Option<Place>> = const { Cell::new(None) };
+}
+
+/// Does something with the state of the exploration that runs on this thread.
+pub(crate) fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
+    STATE.with_borrow_mut(|state| {
+        act(state
+            .as_mut()
+            .expect("this is called within `Explorer::check`"))
+    })
+}
+
+/// Returns whether this is called within a test.
+pub(crate) fn is_running() -> bool {
+    STATE
+        .try_with(|state| state.try_borrow().is_ok_and(|state| state.is_some()))
+        .unwrap_or(false)
+}
+
+/// Does something that may have to wait for other threads.
+pub(crate) fn step<R>(mut attempt: impl FnMut(&mut State, usize) -> Result<R, Status>) -> R {
+    loop {
+        let outcome = with(|state| {
+            let thread = state.current;
+            let outcome = match state.is_over() {
+                true => Err(Status::Blocked),
+                false => attempt(state, thread),
+            };
+            outcome.map_err(|status| {
+                state.status[thread] = status;
+                state.yielders[thread]
+            })
+        });
+        match outcome {
+            Ok(done) => return done,
+            // SAFETY: the yielder belongs to the coroutine that runs this.
+            Err(yielder) => unsafe { (*yielder).suspend(()) },
+        }
+    }
+}
+
+impl State {
+    fn new(options: Options) -> Self {
+        Self {
+            explore: Exploration::default(),
+            options,
+            at: [0; MAX_THREADS],
+            status: [Status::Absent; MAX_THREADS],
+            current: 0,
+            live: false,
+            spawned: [0; MAX_THREADS],
+            made: [0; MAX_THREADS],
+            weak_failures: [0; MAX_THREADS],
+            children: HashMap::new(),
+            unseen: Default::default(),
+            touched: Vec::new(),
+            execution: 0,
+            allocated: BTreeMap::new(),
+            arenas: model::Arenas::default(),
+            bounded: BTreeMap::new(),
+            new: Vec::new(),
+            yielders: [std::ptr::null(); MAX_THREADS],
+        }
+    }
+
+    fn begin(&mut self, main: Code) {
+        self.at = [0; MAX_THREADS];
+        self.status = [Status::Absent; MAX_THREADS];
+        self.live = false;
+        self.spawned = [0; MAX_THREADS];
+        self.made = [0; MAX_THREADS];
+        self.weak_failures = [0; MAX_THREADS];
+        self.unseen.iter_mut().for_each(Vec::clear);
+        self.allocated.clear();
+        self.arenas.begin();
+        self.execution += 1;
+        self.new.clear();
+        self.start(0, main);
+    }
+
+    /// Returns whether the current execution need not be continued.
+    fn is_over(&self) -> bool {
+        self.explore.discarded || self.explore.failure.is_some()
+    }
+
+    /// Makes a thread that exists run this.
+    pub(crate) fn start(&mut self, thread: usize, code: Code) {
+        self.status[thread] = Status::Ready;
+        self.new.push((thread, code));
+    }
+
+    /// Returns the next event of a thread, if the graph has it, and goes past it.
+    pub(crate) fn next(
+        &mut self,
+        thread: usize,
+        kind: Kind,
+        place: Place,
+    ) -> Result<Option<EventId>, Status> {
+        let id = EventId::new(thread, self.at[thread]);
+        if id.index() == self.explore.graph.len(thread) {
+            if !self.live {
+                return Err(match kind {
+                    Kind::UpdateWrite => Status::WithinUpdate,
+                    _ => Status::AtEnd,
+                });
+            }
+            if id.index() >= self.options.events {
+                let message = format!(
+                    "thread {thread} does not end: it has {} events at {place}",
+                    id.index()
+                );
+                self.explore.fail(FailureKind::TooLong, message, place);
+                return Err(Status::Blocked);
+            }
+            return Ok(None);
+        }
+        let event = self.explore.graph.get(id);
+        if std::mem::discriminant(&event.kind) != std::mem::discriminant(&kind) {
+            let message = format!(
+                "thread {thread} does not do the same when it reads the same: {:?} at {}, then \
+                 {kind:?} at {place}",
+                event.kind, event.place
+            );
+            self.explore
+                .fail(FailureKind::NotDeterministic, message, place);
+            return Err(Status::Blocked);
+        }
+        if event.kind.reads()
+            && let Source::Write(write) = event.source
+            && !event.stuck
+            && self.at[write.thread()] <= write.index()
+        {
+            return Err(Status::After(write));
+        }
+        self.at[thread] += 1;
+        Ok(Some(id))
+    }
+
+    /// Returns whether a thread can go on.
+    fn can_go_on(&self, thread: usize) -> bool {
+        match self.status[thread] {
+            Status::Ready => true,
+            Status::AtEnd | Status::WithinUpdate => self.live,
+            Status::After(event) => self.at[event.thread()] > event.index(),
+            Status::Joins(child) => self.status[child] == Status::Ended,
+            _ => false,
+        }
+    }
+
+    /// Returns the thread that goes on.
+    fn choose_thread(&mut self) -> Option<usize> {
+        let threads = || 0..MAX_THREADS;
+        if !self.live {
+            if let Some(thread) = threads().find(|&thread| self.can_go_on(thread)) {
+                return Some(thread);
+            }
+            self.live = true;
+            // An update that has read writes before anything else happens.
+            let within = |&thread: &usize| self.status[thread] == Status::WithinUpdate;
+            if let Some(thread) = threads().find(within) {
+                return Some(thread);
+            }
+        }
+        threads().find(|&thread| self.can_go_on(thread))
+    }
+
+    /// Returns whether what a thread waits for is not there.
+    fn waits_in_vain(&self, thread: usize) -> bool {
+        let graph = &self.explore.graph;
+        let newest = |index: usize| {
+            let event = &graph.threads[thread][index];
+            !event.kind.reads() || event.source == graph.newest(event.location)
+        };
+        match self.status[thread] {
+            Status::Waits => newest(self.at[thread] - 1),
+            Status::WaitsSince(first) => (first..self.at[thread]).all(newest),
+            Status::Joins(_) | Status::Ended | Status::Absent => true,
+            _ => false,
+        }
+    }
+
+    /// Judges an execution that has come to its end.
+    fn judge(&mut self, report: &mut Report) {
+        let of = |status: Status| matches!(status, Status::Ended | Status::Absent);
+        let events = self.explore.graph.added.len();
+        report.events = report.events.max(events);
+        let threads = self
+            .status
+            .iter()
+            .filter(|&&status| status != Status::Absent);
+        report.threads = report.threads.max(threads.count());
+        if self.status.iter().all(|&status| of(status)) {
+            report.executions += 1;
+            if self.options.leaks
+                && let Some((address, (size, place))) = self.allocated.first_key_value()
+            {
+                let message =
+                    format!("{size} bytes at {address:#x}, allocated at {place}, are never freed");
+                let place = *place;
+                self.explore.fail(FailureKind::Leak, message, place);
+            }
+        } else if (0..MAX_THREADS).all(|thread| self.waits_in_vain(thread)) {
+            let waits = |thread: usize| {
+                let place = self.explore.graph.last(thread).map(|event| event.place);
+                let waiting = !of(self.status[thread]);
+                waiting
+                    .then_some(place)
+                    .flatten()
+                    .map(|place| (thread, place))
+            };
+            let all: Vec<_> = (0..MAX_THREADS).filter_map(waits).collect();
+            let each: Vec<_> = all
+                .iter()
+                .map(|(thread, place)| format!("thread {thread} at {place}"))
+                .collect();
+            let message = format!("deadlock: nobody ends the wait of {}", each.join(", "));
+            let place = all.last().map_or_else(Place::here, |&(_, place)| place);
+            report.executions += 1;
+            self.explore.fail(FailureKind::Deadlock, message, place);
+        } else {
+            report.blocked += 1;
+        }
+    }
+}
+
+type Thread = Coroutine<(), (), (), DefaultStack>;
+
+/// The stacks of threads: each thread has the same in every execution.
+#[derive(Default)]
+struct Stacks(Vec<Option<DefaultStack>>);
+
+impl Stacks {
+    fn take(&mut self, thread: usize, bytes: usize) -> DefaultStack {
+        if self.0.len() <= thread {
+            self.0.resize_with(thread + 1, || None);
+        }
+        self.0[thread]
+            .take()
+            .unwrap_or_else(|| DefaultStack::new(bytes).expect("address space for a stack"))
+    }
+}
+
+/// Runs one execution: what the graph has of it, and then what comes.
+fn execute(main: Code, stacks: &mut Stacks) {
+    let bytes = with(|state| {
+        state.begin(main);
+        state.options.stack
+    });
+    let mut coroutines: Vec<Option<Thread>> = (0..MAX_THREADS).map(|_| None).collect();
+    loop {
+        let (next, new) = with(|state| {
+            let new = std::mem::take(&mut state.new);
+            let next = match state.is_over() {
+                true => None,
+                false => state.choose_thread(),
+            };
+            if let Some(thread) = next {
+                state.status[thread] = Status::Ready;
+                state.current = thread;
+            }
+            (next, new)
+        });
+        for (thread, code) in new {
+            let body = move |yielder: &Yielder<(), ()>, ()| {
+                with(|state| state.yielders[thread] = yielder);
+                run_thread(code);
+            };
+            let stack = stacks.take(thread, bytes);
+            // SAFETY: the code of a test is `'static`.
+            let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
+            coroutines[thread] = Some(coroutine);
+        }
+        let Some(thread) = next else { break };
+        let coroutine = coroutines[thread]
+            .as_mut()
+            .expect("a thread that was started");
+        coroutine.resume(());
+        if coroutine.done() {
+            with(|state| state.status[thread] = Status::Ended);
+        }
+    }
+    for (thread, coroutine) in coroutines.into_iter().enumerate() {
+        if let Some(mut coroutine) = coroutine {
+            if !coroutine.done() {
+                // SAFETY: what the frames own is leaked, and nobody refers to them.
+                unsafe { coroutine.force_reset() };
+            }
+            stacks.0[thread] = Some(coroutine.into_stack());
+        }
+    }
+}
+
+/// Runs the code of a thread between its first and its last event.
+fn run_thread(code: Code) {
+    let place = Place::here();
+    step(|state, thread| {
+        if state.next(thread, Kind::Begin, place)?.is_none() {
+            let parent = state.parent(thread);
+            state
+                .explore
+                .add_after(thread, Kind::Begin, Ordering::Relaxed, place, parent);
+            state.at[thread] += 1;
+        }
+        Ok(())
+    });
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(code));
+    if let Err(payload) = ended {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        let place = PANICKED.take().unwrap_or(place);
+        let message = format!("{} at {place}", text.unwrap_or("a panic"));
+        with(|state| state.explore.fail(FailureKind::Assertion, message, place));
+        return;
+    }
+    step(|state, thread| {
+        state.see_plain_writes(thread);
+        if state.next(thread, Kind::End, place)?.is_none() {
+            state
+                .explore
+                .add(thread, Kind::End, Ordering::Relaxed, place);
+            state.at[thread] += 1;
+        }
+        Ok(())
+    });
+}
+
+/// Makes panics of a test silent: they are reported with the execution.
+fn keep_panics_silent() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !INSIDE.get() {
+                return before(info);
+            }
+            let source = |at: &std::panic::Location<'_>| Place::Source {
+                // Leaked once for each failure, of which an exploration has one.
+                file: String::leak(at.file().to_owned()),
+                line: at.line(),
+                column: at.column(),
+            };
+            PANICKED.set(info.location().map(source));
+        }));
+    });
+}
+
+/// Explores a test.
+pub(crate) fn check(options: &Options, test: Rc<dyn Fn()>) -> Report {
+    keep_panics_silent();
+    let begin = Instant::now();
+    let mut report = Report::default();
+    let before = STATE.replace(Some(State::new(options.clone())));
+    assert!(before.is_none(), "a test explores another test");
+    INSIDE.set(true);
+    let mut stacks = Stacks::default();
+    loop {
+        let test = test.clone();
+        execute(Box::new(move || test()), &mut stacks);
+        let more = with(|state| {
+            if state.explore.failure.is_none() {
+                match std::mem::take(&mut state.explore.discarded) {
+                    true => report.discarded += 1,
+                    false => state.judge(&mut report),
+                }
+            }
+            if state.explore.failure.is_some() {
+                return false;
+            }
+            let more = state.explore.next();
+            if state.explore.failure.is_some() {
+                return false;
+            }
+            report.limit = match more {
+                false => None,
+                true if report.executions + report.blocked >= options.executions => {
+                    Some(Limit::Executions)
+                }
+                true if options.duration.is_some_and(|most| begin.elapsed() >= most) => {
+                    Some(Limit::Duration)
+                }
+                true if state.explore.events_kept()
+                    > options.memory / size_of::<crate::event::Event>() =>
+                {
+                    Some(Limit::Memory)
+                }
+                true => None,
+            };
+            more && report.limit.is_none()
+        });
+        if !more {
+            break;
+        }
+    }
+    INSIDE.set(false);
+    let state = STATE.take().expect("the exploration that has run");
+    report.error = state.explore.failure;
+    report.bounded = state.bounded.into_iter().collect();
+    report.took = begin.elapsed();
+    report
+}
