@@ -1,6 +1,5 @@
 #!/bin/sh
-# Installs the command from packaged crates, as `cargo install locklab` would from
-# crates.io, and uses it. Only what `cargo package` puts into the archives is in reach, so
+# Installs the command from packaged crates, as cargo would from crates.io, and uses it. Only what `cargo package` puts into the archives is in reach, so
 # a file that is missing there, or a version that is not, is found here.
 #
 #   sh packaging/test-crate.sh

@@ -1,4 +1,4 @@
-//! A wheel for `pip install locklab`: the command, without Python code.
+//! A wheel for `pip install`: the command, without Python code.
 //!
 //! It is written here because a wheel is a zip file with three short texts in it. It must
 //! never claim a platform on which the command does not run, or on which the libraries

@@ -45,7 +45,8 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
                  scratch folder, of which no service of the system knows;
                  exits with 77 if Slurm is not here and cannot be installed
   --package      only the packages: what dist makes, installed in a fresh chroot
-                 of this Debian release and used there (as root)
+                 of this Debian release and used there (as root); and the
+                 commands of the README's section Install, in a fresh clone
   --test-machine only the tests of kernels on a test machine: a guest of QEMU
                  stands in for it (half an hour without KVM, and the first
                  time as long again, to build two kernels, which are kept);
@@ -58,12 +59,13 @@ usage: cargo xtask install
   installs all Debian packages that Locklab can use, builds the command, the
   interposer and the QEMU plugin, and says where they are
 
-usage: cargo xtask dist
+usage: cargo xtask dist [wheel]
 
-  builds a release in target/dist: man pages, shell completions, the Debian
-  package, the book (by cargo-deb and mdBook, which are built in target/tools if
-  they are not installed) and, with musl's target and compiler, a static binary
-  of the command and the wheel for 'pip install'
+  builds a release in target/dist: the wheel for 'pip install', of a static binary with
+  musl's target and compiler; man pages, shell completions, the Debian package, the book
+  (by cargo-deb and mdBook, which are built in target/tools if they are not installed)
+
+  wheel          only that
 
 usage: cargo xtask deny
 
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         },
         Some("dist") => match arguments.next() {
             None => done(package::dist()),
+            Some("wheel") => done(package::wheel()),
             Some(_) => usage(),
         },
         Some("deny") => match arguments.next() {

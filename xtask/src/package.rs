@@ -1,5 +1,5 @@
-//! Makes a release, in `target/dist`: man pages, completions, the
-//! Debian package, the book, a static binary of the command, and the wheel.
+//! Makes a release, in `target/dist`: the wheel, a static binary of the command where
+//! musl is installed, man pages, completions, the Debian package, and the book.
 //!
 //! If a tool is missing, the part that it makes is skipped with one line that
 //! names the tool, and the rest is made. Must never change this machine: tools
@@ -22,21 +22,22 @@ const DIST: &str = "target/dist";
 /// Makes everything. Returns whether all parts that this machine can make were
 /// made.
 pub(crate) fn dist() -> bool {
-    let _ = std::fs::create_dir_all(DIST);
-    let made = build_command() && man_pages() && debian() && book();
-    made && static_command() && wheel()
+    wheel() && man_pages() && debian() && book()
 }
 
-/// Returns the wheel for `pip install`, of the static command.
-fn wheel() -> bool {
-    let command = format!("{DIST}/locklab-static");
-    if !Path::new(&command).is_file() {
-        eprintln!("xtask: no wheel, which takes the static binary");
-        return true;
+/// Builds the command and makes the wheel for `pip install` of it: of the static command,
+/// which runs on any Linux, or where musl is missing of one that needs this machine's glibc.
+pub(crate) fn wheel() -> bool {
+    let _ = std::fs::create_dir_all(DIST);
+    if !build_command() {
+        return false;
     }
+    let Some(command) = static_command() else {
+        return false;
+    };
     let package = "--package=locklab-packaging";
     let make = ["run", "--release", package, "--", "--wheel", DIST];
-    cargo(&[&make[..], &[&command]].concat())
+    cargo(&[&make[..], &[&*command]].concat())
 }
 
 /// Makes man pages and shell completions, by a crate that has the command's own
@@ -107,10 +108,10 @@ fn pages(mdbook: &str, root: &str, folder: &Path) -> bool {
     }
 }
 
-/// Returns the command without shared libraries. It measures and simulates locks,
-/// verifies, compares ELF files and programs; it cannot load a lock of the
-/// user's own, which takes a dynamic loader.
-fn static_command() -> bool {
+/// Returns the path of the command without shared libraries, or, where the target or the
+/// compiler that it takes is missing, of the one with them; nothing if a build fails. The
+/// static command cannot load a lock of the user's own, which takes a dynamic loader.
+fn static_command() -> Option<String> {
     // The folder of the target's libraries, which rustc names even if it is not
     // there. A toolchain need not come from rustup.
     let libraries = Command::new("rustc")
@@ -124,20 +125,19 @@ fn static_command() -> bool {
     if !target || !compiler {
         eprintln!(
             "xtask: no static binary, which takes 'rustup target add {MUSL}' and musl-gcc (the \
-             package musl-tools)"
+             package musl-tools); the wheel needs the glibc that its name states"
         );
-        return true;
+        return Some("target/release/locklab".to_owned());
     }
     let build = ["build", "--release", "--target", MUSL, "--package=locklab"];
-    cargo(&build)
-        && run(Command::new("cp").args([
-            &format!("target/{MUSL}/release/locklab"),
-            &format!("{DIST}/locklab-static"),
-        ]))
+    let command = format!("{DIST}/locklab-static");
+    let copy = [&format!("target/{MUSL}/release/locklab"), &command];
+    (cargo(&build) && run(Command::new("cp").args(copy))).then_some(command)
 }
 
 /// Builds the package in a clean chroot, installs it in a second one, and uses
-/// it there; then the wheel in a virtual environment, and the packaged crates.
+/// it there; then the wheel in a virtual environment, the packaged crates, and the
+/// commands of the README in a fresh clone.
 pub(crate) fn test() -> bool {
     const CLEAN: &str = "target/dist-clean";
     let script = |name: &str| run(Command::new("sh").args([name, CLEAN]));
@@ -145,4 +145,5 @@ pub(crate) fn test() -> bool {
         && script("packaging/test-package.sh")
         && script("packaging/test-wheel.sh")
         && script("packaging/test-crate.sh")
+        && script("packaging/test-readme.sh")
 }
