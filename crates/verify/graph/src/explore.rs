@@ -12,7 +12,7 @@
 
 use crate::event::{Clock, Event, EventId, Kind, Place, Source};
 use crate::graph::{Access, Graph};
-use crate::report::{Failure, FailureKind};
+use crate::report::{Failure, FailureKind, Step, steps};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -94,6 +94,11 @@ impl Exploration {
                 return true;
             }
         }
+    }
+
+    /// Returns the events of the current graph.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        steps(&self.graph, &self.keys)
     }
 
     /// Returns how many events there are in graphs that are not explored yet.

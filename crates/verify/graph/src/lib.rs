@@ -76,6 +76,14 @@ impl Explorer {
     /// Explores a test: every execution, or those until the first that fails, or until a
     /// limit.
     pub fn check(&self, test: impl Fn() + 'static) -> Report {
-        run::check(&self.options, Rc::new(test))
+        run::check(&self.options, Rc::new(test), &mut |_| {})
+    }
+
+    /// Does the same, and calls `see` with the steps of each execution that is explored to
+    /// its end.
+    pub fn check_each(&self, test: impl Fn() + 'static, mut see: impl FnMut(&[Step])) -> Report {
+        run::check(&self.options, Rc::new(test), &mut |explored| {
+            see(&explored.steps())
+        })
     }
 }

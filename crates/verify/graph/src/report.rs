@@ -78,36 +78,41 @@ impl Failure {
         graph: &Graph,
         keys: &[(u64, u32)],
     ) -> Self {
-        let step = |id: EventId| {
-            let event = graph.get(id);
-            let known = event.location != NOWHERE;
-            let position = || {
-                let writes = &graph.locations[event.location as usize].writes;
-                writes
-                    .iter()
-                    .position(|&write| write == id)
-                    .map(|at| at + 1)
-            };
-            Step {
-                id,
-                kind: event.kind,
-                order: event.order,
-                location: known.then(|| keys[event.location as usize]),
-                value: event.value,
-                source: event.kind.reads().then_some(event.source),
-                position: known.then(position).flatten(),
-                waits: event.stuck,
-                place: event.place,
-            }
-        };
         Self {
             kind,
             message,
             place,
             replay: String::new(),
-            steps: graph.linear().into_iter().map(step).collect(),
+            steps: steps(graph, keys),
         }
     }
+}
+
+/// Returns the events of a graph, each after what it has read from.
+pub(crate) fn steps(graph: &Graph, keys: &[(u64, u32)]) -> Vec<Step> {
+    let step = |id: EventId| {
+        let event = graph.get(id);
+        let known = event.location != NOWHERE;
+        let position = || {
+            let writes = &graph.locations[event.location as usize].writes;
+            writes
+                .iter()
+                .position(|&write| write == id)
+                .map(|at| at + 1)
+        };
+        Step {
+            id,
+            kind: event.kind,
+            order: event.order,
+            location: known.then(|| keys[event.location as usize]),
+            value: event.value,
+            source: event.kind.reads().then_some(event.source),
+            position: known.then(position).flatten(),
+            waits: event.stuck,
+            place: event.place,
+        }
+    };
+    graph.linear().into_iter().map(step).collect()
 }
 
 impl fmt::Display for Failure {

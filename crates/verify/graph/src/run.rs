@@ -263,7 +263,7 @@ impl State {
     }
 
     /// Judges an execution that has come to its end.
-    fn judge(&mut self, report: &mut Report) {
+    fn judge(&mut self, report: &mut Report, see: &mut dyn FnMut(&Exploration)) {
         let of = |status: Status| matches!(status, Status::Ended | Status::Absent);
         let events = self.explore.graph.added.len();
         report.events = report.events.max(events);
@@ -274,6 +274,7 @@ impl State {
         report.threads = report.threads.max(threads.count());
         if self.status.iter().all(|&status| of(status)) {
             report.executions += 1;
+            see(&self.explore);
             if self.options.leaks
                 && let Some((address, (size, place))) = self.allocated.first_key_value()
             {
@@ -428,7 +429,11 @@ fn keep_panics_silent() {
 }
 
 /// Explores a test.
-pub(crate) fn check(options: &Options, test: Rc<dyn Fn()>) -> Report {
+pub(crate) fn check(
+    options: &Options,
+    test: Rc<dyn Fn()>,
+    see: &mut dyn FnMut(&Exploration),
+) -> Report {
     keep_panics_silent();
     let begin = Instant::now();
     let mut report = Report::default();
@@ -443,7 +448,7 @@ pub(crate) fn check(options: &Options, test: Rc<dyn Fn()>) -> Report {
             if state.explore.failure.is_none() {
                 match std::mem::take(&mut state.explore.discarded) {
                     true => report.discarded += 1,
-                    false => state.judge(&mut report),
+                    false => state.judge(&mut report, see),
                 }
             }
             if state.explore.failure.is_some() {
