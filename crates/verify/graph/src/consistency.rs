@@ -6,7 +6,7 @@
 //! That program order and reads-from have no cycle holds by construction: a read never
 //! reads from what it precedes.
 
-use crate::event::{Clock, Event, EventId, Kind, NOWHERE, Source};
+use crate::event::{Clock, Event, EventId, Kind, MAX_THREADS, NOWHERE, Source};
 use crate::graph::Graph;
 
 impl Graph {
@@ -16,12 +16,13 @@ impl Graph {
         let known = &self.locations[location as usize];
         let written = known.writes.iter().rposition(|&write| before.has(write));
         let mut first = written.map_or(0, |at| at + 1);
-        for &read in &known.reads {
-            if before.has(read) {
-                let event = self.get(read);
-                if !event.stuck {
-                    first = first.max(self.position(location, event.source));
-                }
+        // What a thread reads of a location never goes back: its last read counts.
+        let mut seen = [false; MAX_THREADS];
+        for &read in known.reads.iter().rev() {
+            let event = self.get(read);
+            if !seen[read.thread()] && before.has(read) && !event.stuck {
+                seen[read.thread()] = true;
+                first = first.max(self.position(location, event.source));
             }
         }
         first

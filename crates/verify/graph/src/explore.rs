@@ -325,7 +325,11 @@ impl Exploration {
                 if other == id || (atomics && same) {
                     continue;
                 }
-                if atomics {
+                let ended = against.kind == Kind::Free;
+                let ends = event.kind == Kind::Free && !event.hb.has(other);
+                if ended || ends {
+                    found = Some((FailureKind::UseAfterFree, other));
+                } else if atomics {
                     found = Some((FailureKind::MixedSize, other));
                 } else if (writes || changes(against)) && !event.hb.has(other) {
                     found = Some((FailureKind::DataRace, other));
@@ -339,6 +343,11 @@ impl Exploration {
                     "data race: the {} at {place} and the {} at {earlier} are not ordered",
                     name(event.kind),
                     name(self.graph.get(other).kind)
+                ),
+                FailureKind::UseAfterFree => format!(
+                    "use after free: the {} at {place} does not come before the end of the \
+                     memory's life; the other access is at {earlier}",
+                    name(event.kind)
                 ),
                 _ => format!(
                     "atomic accesses of different sizes to the same bytes, at {place} and at \

@@ -41,6 +41,12 @@ pub struct Options {
     pub events: usize,
     /// How often the weak exchanges of a thread fail without a reason.
     pub weak_failures: u32,
+    /// Whether a loop is a wait: a thread that comes to the same read of the same location
+    /// again, and has changed nothing in between, reads on only when it can read something
+    /// else in that round. A loop that ends after some rounds by a count does not end so.
+    pub loops_wait: bool,
+    /// Whether a deadlock is an error; otherwise it counts among the blocked executions.
+    pub deadlocks: bool,
     /// Whether memory that is never freed is an error.
     pub leaks: bool,
     /// The bytes of a thread's stack.
@@ -55,6 +61,8 @@ impl Default for Options {
             memory: 1 << 30,
             events: 10_000,
             weak_failures: 1,
+            loops_wait: true,
+            deadlocks: true,
             leaks: true,
             stack: 256 << 10,
         }

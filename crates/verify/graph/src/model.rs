@@ -99,6 +99,32 @@ impl State {
         }
     }
 
+    /// Returns where the round of a loop began that comes to this read again, if that round
+    /// has changed nothing.
+    fn round_since(&self, thread: usize, kind: Kind, location: u32, place: Place) -> Option<usize> {
+        for index in (0..self.at[thread]).rev() {
+            let event = &self.explore.graph.threads[thread][index];
+            if event.kind == kind && event.location == location && event.place == place {
+                return Some(index);
+            }
+            if !self.changes_nothing(thread, index) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Returns whether memory is the same after an event: a read, a fence, or an update
+    /// that wrote what it had read.
+    fn changes_nothing(&self, thread: usize, index: usize) -> bool {
+        let events = &self.explore.graph.threads[thread];
+        match events[index].kind {
+            Kind::Fence | Kind::PlainRead => true,
+            Kind::UpdateWrite => events[index].value == events[index - 1].value,
+            kind => kind.reads(),
+        }
+    }
+
     /// Returns the event that made a thread.
     pub(crate) fn parent(&self, thread: usize) -> Option<crate::EventId> {
         let graph = &self.explore.graph;
@@ -136,6 +162,11 @@ fn read_as(
     step(|state, thread| {
         state.see_plain_writes(thread);
         let number = state.locate(location);
+        if state.options.loops_wait
+            && let Some(since) = state.round_since(thread, kind, number, place)
+        {
+            return Err(Status::WaitsSince(since));
+        }
         let id = match state.next(thread, kind, place)? {
             Some(id) => {
                 let graph = &mut state.explore.graph;
@@ -451,13 +482,9 @@ pub fn position() -> usize {
 /// the call does not return. Otherwise it returns, and the caller bounds the rounds.
 pub fn wait_round(since: usize) {
     step(|state, thread| {
-        let graph = &state.explore.graph;
-        let Some(events) = graph.threads.get(thread) else {
-            return Ok(());
-        };
-        let quiet = |kind: Kind| kind.reads() || matches!(kind, Kind::Fence | Kind::PlainRead);
-        let round = &events[since..state.at[thread]];
-        match !round.is_empty() && round.iter().all(|event| quiet(event.kind)) {
+        let round = since..state.at[thread];
+        let quiet = |index: usize| state.changes_nothing(thread, index);
+        match !round.is_empty() && round.clone().all(quiet) {
             true => Err(Status::WaitsSince(since)),
             false => Ok(()),
         }

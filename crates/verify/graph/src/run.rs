@@ -252,7 +252,8 @@ impl State {
         let graph = &self.explore.graph;
         let newest = |index: usize| {
             let event = &graph.threads[thread][index];
-            !event.kind.reads() || event.source == graph.newest(event.location)
+            let now = || graph.written(event.location, graph.newest(event.location));
+            !event.kind.reads() || event.value == now()
         };
         match self.status[thread] {
             Status::Waits => newest(self.at[thread] - 1),
@@ -283,7 +284,9 @@ impl State {
                 let place = *place;
                 self.explore.fail(FailureKind::Leak, message, place);
             }
-        } else if (0..MAX_THREADS).all(|thread| self.waits_in_vain(thread)) {
+        } else if self.options.deadlocks
+            && (0..MAX_THREADS).all(|thread| self.waits_in_vain(thread))
+        {
             let waits = |thread: usize| {
                 let place = self.explore.graph.last(thread).map(|event| event.place);
                 let waiting = !of(self.status[thread]);

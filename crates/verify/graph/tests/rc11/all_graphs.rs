@@ -2,8 +2,8 @@
 //! relations as the paper writes them: an update is one event here, and a relation is a
 //! matrix. The engine must find the same graphs, none twice.
 
-use super::program::{LOCATIONS, Op, Program, Shape, Statement, explore, name};
-use locklab_graph::FailureKind;
+use super::program::{LOCATIONS, Op, Program, Shape, Statement, explore_with, name};
+use locklab_graph::Options;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -373,7 +373,7 @@ impl Draw {
                     6 => Op::Add(10 * value, update),
                     7 => Op::Swap(value, update),
                     8 => Op::Exchange(self.of(&[0, 1, 2]), value, update),
-                    _ => match self.below(3) {
+                    _ => match self.below(2) {
                         0 => Op::Await(self.of(&[0, 1, 2]), read),
                         _ => Op::Fence(self.of(&[Acquire, Release, AcqRel, SeqCst, SeqCst])),
                     },
@@ -402,14 +402,11 @@ fn compare(
     let mut compared = 0;
     for _ in 0..count {
         let program = draw.program(threads, length, locations, only_sc);
-        let (report, all) = explore(&program);
-        if report
-            .error
-            .as_ref()
-            .is_some_and(|error| error.kind == FailureKind::Deadlock)
-        {
-            continue;
-        }
+        let options = Options {
+            deadlocks: false,
+            ..Options::default()
+        };
+        let (report, all) = explore_with(&program, options);
         assert!(report.error.is_none(), "{program:?}: {:?}", report.error);
         let expected = enumerate(&program);
         let shapes: BTreeSet<Shape> = all.iter().map(|(_, shape)| shape.clone()).collect();
@@ -418,9 +415,9 @@ fn compare(
         let excess = shapes.difference(&expected).next();
         assert!(excess.is_none(), "not allowed: {excess:?} of {program:?}");
         assert_eq!(shapes.len(), all.len(), "explored twice: {program:?}");
-        compared += 1;
+        compared += usize::from(!all.is_empty());
     }
-    assert!(compared > count / 2, "most programs deadlock");
+    assert!(compared > count / 2, "most programs have no execution");
 }
 
 #[test]
