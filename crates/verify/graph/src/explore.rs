@@ -12,6 +12,7 @@
 
 use crate::event::{Clock, Event, EventId, Kind, Place, Source};
 use crate::graph::{Access, Graph};
+use crate::replay::Guide;
 use crate::report::{Failure, FailureKind, Step, steps};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -68,6 +69,8 @@ pub(crate) struct Exploration {
     in_word: HashMap<u64, Vec<u32>>,
     /// The other locations that share bytes with each.
     overlapping: Vec<Vec<u32>>,
+    /// The one execution that is to be run, if only one is.
+    pub(crate) guide: Option<Guide>,
     /// Whether the current execution stands for nothing: another one does.
     pub(crate) discarded: bool,
     /// What was found wrong.
@@ -215,8 +218,25 @@ impl Exploration {
         place: Place,
         parent: Option<EventId>,
     ) -> EventId {
+        self.guided();
         self.graph
             .add(thread, Access::nowhere(kind, order, place), parent)
+    }
+
+    /// Returns how far from the newest the next event is, and goes on to the one after it, if
+    /// only one execution is run.
+    fn guided(&mut self) -> Option<usize> {
+        let guide = self.guide.as_mut()?;
+        guide.pop_front().map(|(_, choice)| choice)
+    }
+
+    /// Returns the position that is so far from the newest.
+    fn position_from(&mut self, last: usize, choice: usize, place: Place) -> usize {
+        last.checked_sub(choice).unwrap_or_else(|| {
+            let message = format!("the replay string is of another test: see {place}");
+            self.fail(FailureKind::NotDeterministic, message, place);
+            last
+        })
     }
 
     /// Adds an atomic read. `ends`, of a wait, says which values end it. Returns the event.
@@ -234,6 +254,14 @@ impl Exploration {
         let read = self.graph.add(thread, access, None);
         let first = self.graph.first_visible(location, &before);
         let last = self.graph.locations[location as usize].writes.len();
+        if let Some(choice) = self.guided() {
+            let position = self.position_from(last, choice, access.place);
+            let source = self.graph.source_at(location, position);
+            let stuck = !ends(self.graph.written(location, source));
+            self.graph.set_source(read, source, stuck);
+            self.check_races(read);
+            return read;
+        }
         for position in first..last {
             let source = self.graph.source_at(location, position);
             if ends(self.graph.written(location, source)) {
@@ -262,6 +290,12 @@ impl Exploration {
         let write = self.graph.add(thread, access, None);
         let last = self.graph.locations[location as usize].writes.len();
         let mut conflict = false;
+        if let Some(choice) = self.guided() {
+            let position = self.position_from(last, choice, access.place);
+            self.graph.place_write(write, position);
+            self.check_races(write);
+            return Ok(write);
+        }
         if access.kind == Kind::UpdateWrite {
             let source = self
                 .graph
@@ -290,7 +324,12 @@ impl Exploration {
 
     /// Adds a choice among so many.
     pub(crate) fn add_choice(&mut self, thread: usize, of: u32, place: Place) {
+        let guided = self.guide.as_ref().and_then(|guide| guide.front().copied());
         let event = self.add(thread, Kind::Choice(of), Ordering::Relaxed, place);
+        if let Some((_, choice)) = guided {
+            self.graph.get_mut(event).value = choice as u64 % u64::from(of);
+            return;
+        }
         for value in (1..u64::from(of)).rev() {
             self.work.push(Item::Choose { event, value });
         }
@@ -298,6 +337,7 @@ impl Exploration {
 
     /// Adds a plain access.
     pub(crate) fn add_plain(&mut self, thread: usize, access: Access) -> EventId {
+        self.guided();
         let event = self.graph.add(thread, access, None);
         if access.kind != Kind::PlainRead {
             let last = self.graph.locations[access.location as usize].writes.len();

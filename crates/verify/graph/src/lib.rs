@@ -18,6 +18,7 @@ mod event;
 mod explore;
 mod graph;
 pub mod model;
+mod replay;
 mod report;
 mod run;
 pub mod sync;
@@ -41,10 +42,10 @@ pub struct Options {
     pub events: usize,
     /// How often the weak exchanges of a thread fail without a reason.
     pub weak_failures: u32,
-    /// Whether a loop is a wait: a thread that comes to the same read of the same location
-    /// again, and has changed nothing in between, reads on only when it can read something
-    /// else in that round. A loop that ends after some rounds by a count does not end so.
-    pub loops_wait: bool,
+    /// The rounds after which a loop that reads the same and changes nothing is a wait: its
+    /// thread goes on only when it can read something else. What ends after fewer rounds,
+    /// by a count, is explored round by round. 0: no loop is a wait.
+    pub rounds: u32,
     /// Whether a deadlock is an error; otherwise it counts among the blocked executions.
     pub deadlocks: bool,
     /// Whether memory that is never freed is an error.
@@ -61,7 +62,7 @@ impl Default for Options {
             memory: 1 << 30,
             events: 10_000,
             weak_failures: 1,
-            loops_wait: true,
+            rounds: 200,
             deadlocks: true,
             leaks: true,
             stack: 256 << 10,
@@ -84,14 +85,27 @@ impl Explorer {
     /// Explores a test: every execution, or those until the first that fails, or until a
     /// limit.
     pub fn check(&self, test: impl Fn() + 'static) -> Report {
-        run::check(&self.options, Rc::new(test), &mut |_| {})
+        run::check(&self.options, None, Rc::new(test), &mut |_| {})
+    }
+
+    /// Runs the one execution of a test that [`Failure::replay`] names, and reports it.
+    ///
+    /// # Errors
+    /// The string is not one of those, or the test does not come that way.
+    pub fn replay(&self, replay: &str, test: impl Fn() + 'static) -> Result<Report, String> {
+        let guide = replay::decode(replay)?;
+        let report = run::check(&self.options, Some(guide), Rc::new(test), &mut |_| {});
+        let strays = |error: &Failure| error.kind == FailureKind::NotDeterministic;
+        match report.error.as_ref().filter(|error| strays(error)) {
+            Some(error) => Err(error.message.clone()),
+            None => Ok(report),
+        }
     }
 
     /// Does the same, and calls `see` with the steps of each execution that is explored to
     /// its end.
     pub fn check_each(&self, test: impl Fn() + 'static, mut see: impl FnMut(&[Step])) -> Report {
-        run::check(&self.options, Rc::new(test), &mut |explored| {
-            see(&explored.steps())
-        })
+        let mut see = |explored: &explore::Exploration| see(&explored.steps());
+        run::check(&self.options, None, Rc::new(test), &mut see)
     }
 }

@@ -6,10 +6,10 @@
 //! reads the same: it has no other inputs, and no other state that lives longer than an
 //! execution.
 
-use crate::event::{Exchange, Kind, MAX_THREADS, Place};
+use crate::event::{EventId, Exchange, Kind, MAX_THREADS, Place};
 use crate::graph::Access;
 use crate::report::FailureKind;
-use crate::run::{State, Status, step, with};
+use crate::run::{Dry, State, Status, step, with};
 use std::sync::atomic::Ordering;
 
 /// The numbers of locations that are no addresses have this bit.
@@ -105,13 +105,34 @@ impl State {
         for index in (0..self.at[thread]).rev() {
             let event = &self.explore.graph.threads[thread][index];
             if event.kind == kind && event.location == location && event.place == place {
-                return Some(index);
+                let round = (place, location, self.at[thread] - index);
+                return (self.options.rounds > 0 && !self.counted.contains(&round))
+                    .then_some(index);
             }
             if !self.changes_nothing(thread, index) {
                 return None;
             }
         }
         None
+    }
+
+    /// Checks that a thread accesses the location of an event that it repeats.
+    fn is_same(&mut self, id: EventId, location: u32) -> Result<(), Status> {
+        let event = self.explore.graph.get(id);
+        if event.location == location {
+            return Ok(());
+        }
+        if self.dry[id.thread()].is_some() {
+            return Err(self.ends_by_itself(id.thread()));
+        }
+        let place = event.place;
+        let message = format!(
+            "thread {} accesses another location at {place} when it reads the same",
+            id.thread
+        );
+        self.explore
+            .fail(FailureKind::NotDeterministic, message, place);
+        Err(Status::Blocked)
     }
 
     /// Returns whether memory is the same after an event: a read, a fence, or an update
@@ -126,9 +147,9 @@ impl State {
     }
 
     /// Returns the event that made a thread.
-    pub(crate) fn parent(&self, thread: usize) -> Option<crate::EventId> {
+    pub(crate) fn parent(&self, thread: usize) -> Option<EventId> {
         let graph = &self.explore.graph;
-        let makes = |id: &&crate::EventId| graph.get(**id).kind == Kind::Spawn(thread as u16);
+        let makes = |id: &&EventId| graph.get(**id).kind == Kind::Spawn(thread as u16);
         graph.added.iter().find(makes).copied()
     }
 }
@@ -162,13 +183,19 @@ fn read_as(
     step(|state, thread| {
         state.see_plain_writes(thread);
         let number = state.locate(location);
-        if state.options.loops_wait
+        if state.dry[thread].is_none()
             && let Some(since) = state.round_since(thread, kind, number, place)
         {
-            return Err(Status::WaitsSince(since));
+            let (next, rounds) = (since, 0);
+            state.dry[thread] = Some(Dry {
+                since,
+                next,
+                rounds,
+            });
         }
         let id = match state.next(thread, kind, place)? {
             Some(id) => {
+                state.is_same(id, number)?;
                 let graph = &mut state.explore.graph;
                 let value = graph.written(number, graph.get(id).source);
                 let newest = graph.newest(number) == graph.get(id).source;
@@ -211,7 +238,10 @@ fn write_as(kind: Kind, location: Location, value: u64, order: Ordering, place: 
         new.value = value;
         match state.next(thread, kind, place)? {
             // An address may be another one in another execution.
-            Some(id) => state.explore.graph.get_mut(id).value = value,
+            Some(id) => {
+                state.is_same(id, new.location)?;
+                state.explore.graph.get_mut(id).value = value;
+            }
             None => {
                 state.at[thread] += 1;
                 if state.explore.add_write(thread, new).is_err() {
@@ -427,7 +457,7 @@ pub fn join(child: usize, place: Place) {
         let kind = Kind::Join(child as u16);
         if state.next(thread, kind, place)?.is_none() {
             let last = state.explore.graph.len(child) - 1;
-            let end = crate::EventId::new(child, last);
+            let end = EventId::new(child, last);
             let order = Ordering::Relaxed;
             state
                 .explore

@@ -5,6 +5,7 @@
 
 use crate::event::{EventId, Kind, NOWHERE, Place, Source};
 use crate::graph::Graph;
+use crate::replay::encode;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -64,7 +65,7 @@ pub struct Failure {
     pub message: String,
     /// Where.
     pub place: Place,
-    /// Names this execution.
+    /// Names this execution: see [`crate::Explorer::replay`].
     pub replay: String,
     /// The events, in an order in which each comes after what it has read from.
     pub steps: Vec<Step>,
@@ -82,7 +83,7 @@ impl Failure {
             kind,
             message,
             place,
-            replay: String::new(),
+            replay: encode(graph),
             steps: steps(graph, keys),
         }
     }
@@ -161,6 +162,9 @@ pub struct Report {
     pub discarded: u64,
     /// Loops of which no more rounds were explored, and how often.
     pub bounded: Vec<(Place, u64)>,
+    /// Loops that were taken for waits: each read the same in [`crate::Options::rounds`]
+    /// rounds.
+    pub waits: Vec<Place>,
     /// The execution that fails, with which the exploration ends.
     pub error: Option<Failure>,
     /// The limit that was reached, if there was one: more executions exist.

@@ -7,12 +7,13 @@
 
 use crate::event::{EventId, Kind, MAX_THREADS, Place, Source};
 use crate::explore::Exploration;
+use crate::replay::Guide;
 use crate::report::{FailureKind, Limit, Report};
 use crate::{Options, model};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -45,6 +46,18 @@ pub(crate) enum Status {
 
 type Code = Box<dyn FnOnce()>;
 
+/// A round of a loop that a thread runs again and again, with what it has read in it, to
+/// see whether it is a wait.
+#[derive(Clone, Copy)]
+pub(crate) struct Dry {
+    pub(crate) since: usize,
+    pub(crate) next: usize,
+    pub(crate) rounds: u32,
+}
+
+/// A round of a loop: where it began, the location read there, and its events.
+pub(crate) type Round = (Place, u32, usize);
+
 /// What an exploration knows while it runs.
 pub(crate) struct State {
     pub(crate) explore: Exploration,
@@ -72,6 +85,13 @@ pub(crate) struct State {
     pub(crate) allocated: BTreeMap<u64, (usize, Place)>,
     pub(crate) arenas: model::Arenas,
     pub(crate) bounded: BTreeMap<Place, u64>,
+    /// The loops of threads that are tried.
+    pub(crate) dry: [Option<Dry>; MAX_THREADS],
+    /// Loops that have ended by themselves, and those that have not.
+    pub(crate) counted: BTreeSet<Round>,
+    pub(crate) waits: BTreeSet<Place>,
+    /// Whether something was learnt about a loop, so that the exploration begins again.
+    pub(crate) again: bool,
     /// Threads that exist, but have no coroutine yet.
     new: Vec<(usize, Code)>,
     yielders: [*const Yielder<(), ()>; MAX_THREADS],
@@ -141,6 +161,10 @@ impl State {
             allocated: BTreeMap::new(),
             arenas: model::Arenas::default(),
             bounded: BTreeMap::new(),
+            dry: [None; MAX_THREADS],
+            counted: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            again: false,
             new: Vec::new(),
             yielders: [std::ptr::null(); MAX_THREADS],
         }
@@ -154,6 +178,7 @@ impl State {
         self.made = [0; MAX_THREADS];
         self.weak_failures = [0; MAX_THREADS];
         self.unseen.iter_mut().for_each(Vec::clear);
+        self.dry = [None; MAX_THREADS];
         self.allocated.clear();
         self.arenas.begin();
         self.execution += 1;
@@ -163,7 +188,7 @@ impl State {
 
     /// Returns whether the current execution need not be continued.
     fn is_over(&self) -> bool {
-        self.explore.discarded || self.explore.failure.is_some()
+        self.again || self.explore.discarded || self.explore.failure.is_some()
     }
 
     /// Makes a thread that exists run this.
@@ -179,6 +204,9 @@ impl State {
         kind: Kind,
         place: Place,
     ) -> Result<Option<EventId>, Status> {
+        if self.dry[thread].is_some() {
+            return self.next_dry(thread, kind, place).map(Some);
+        }
         let id = EventId::new(thread, self.at[thread]);
         if id.index() == self.explore.graph.len(thread) {
             if !self.live {
@@ -186,6 +214,11 @@ impl State {
                     Kind::UpdateWrite => Status::WithinUpdate,
                     _ => Status::AtEnd,
                 });
+            }
+            if let Some(guide) = &self.explore.guide
+                && guide.front().is_none_or(|&(next, _)| next != thread)
+            {
+                return Err(Status::AtEnd);
             }
             if id.index() >= self.options.events {
                 let message = format!(
@@ -219,6 +252,42 @@ impl State {
         Ok(Some(id))
     }
 
+    /// Returns the next event of a round that is run again.
+    fn next_dry(&mut self, thread: usize, kind: Kind, place: Place) -> Result<EventId, Status> {
+        let dry = self.dry[thread]
+            .as_mut()
+            .expect("a round that is run again");
+        let id = EventId::new(thread, dry.next);
+        let event = self.explore.graph.get(id);
+        if event.place != place || event.kind != kind {
+            return Err(self.ends_by_itself(thread));
+        }
+        dry.next += 1;
+        if dry.next == self.at[thread] {
+            dry.next = dry.since;
+            dry.rounds += 1;
+        }
+        if dry.rounds >= self.options.rounds {
+            let since = dry.since;
+            self.waits
+                .insert(self.explore.graph.threads[thread][since].place);
+            return Err(Status::WaitsSince(since));
+        }
+        Ok(id)
+    }
+
+    /// Notes that the loop of a thread which is tried is no wait: the exploration begins
+    /// again, and knows it.
+    pub(crate) fn ends_by_itself(&mut self, thread: usize) -> Status {
+        if let Some(dry) = self.dry[thread] {
+            let first = &self.explore.graph.threads[thread][dry.since];
+            let round = (first.place, first.location, self.at[thread] - dry.since);
+            self.counted.insert(round);
+            self.again = true;
+        }
+        Status::Blocked
+    }
+
     /// Returns whether a thread can go on.
     fn can_go_on(&self, thread: usize) -> bool {
         match self.status[thread] {
@@ -243,6 +312,12 @@ impl State {
             if let Some(thread) = threads().find(within) {
                 return Some(thread);
             }
+        }
+        if let Some(guide) = &self.explore.guide {
+            let begun = |&thread: &usize| self.status[thread] == Status::Ready;
+            let next = guide.front().map(|&(thread, _)| thread);
+            let next = next.filter(|&thread| self.can_go_on(thread));
+            return threads().find(begun).or(next);
         }
         threads().find(|&thread| self.can_go_on(thread))
     }
@@ -396,7 +471,12 @@ fn run_thread(code: Code) {
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
         let place = PANICKED.take().unwrap_or(place);
         let message = format!("{} at {place}", text.unwrap_or("a panic"));
-        with(|state| state.explore.fail(FailureKind::Assertion, message, place));
+        with(|state| match state.dry[state.current] {
+            Some(_) => {
+                state.ends_by_itself(state.current);
+            }
+            None => state.explore.fail(FailureKind::Assertion, message, place),
+        });
         return;
     }
     step(|state, thread| {
@@ -434,13 +514,16 @@ fn keep_panics_silent() {
 /// Explores a test.
 pub(crate) fn check(
     options: &Options,
+    guide: Option<Guide>,
     test: Rc<dyn Fn()>,
     see: &mut dyn FnMut(&Exploration),
 ) -> Report {
     keep_panics_silent();
     let begin = Instant::now();
     let mut report = Report::default();
-    let before = STATE.replace(Some(State::new(options.clone())));
+    let mut state = State::new(options.clone());
+    state.explore.guide = guide.clone();
+    let before = STATE.replace(Some(state));
     assert!(before.is_none(), "a test explores another test");
     INSIDE.set(true);
     let mut stacks = Stacks::default();
@@ -448,6 +531,16 @@ pub(crate) fn check(
         let test = test.clone();
         execute(Box::new(move || test()), &mut stacks);
         let more = with(|state| {
+            if state.again {
+                let counted = std::mem::take(&mut state.counted);
+                *state = State {
+                    counted,
+                    ..State::new(options.clone())
+                };
+                state.explore.guide = guide.clone();
+                report = Report::default();
+                return true;
+            }
             if state.explore.failure.is_none() {
                 match std::mem::take(&mut state.explore.discarded) {
                     true => report.discarded += 1,
@@ -485,6 +578,7 @@ pub(crate) fn check(
     INSIDE.set(false);
     let state = STATE.take().expect("the exploration that has run");
     report.error = state.explore.failure;
+    report.waits = state.waits.into_iter().collect();
     report.bounded = state.bounded.into_iter().collect();
     report.took = begin.elapsed();
     report

@@ -92,11 +92,26 @@ fn a_loop_is_a_wait() {
         writer.join();
     });
     assert!(report.holds());
-    assert_eq!(report.executions, 1);
+    assert_eq!((report.executions, report.waits.len()), (1, 1));
     fails(FailureKind::Deadlock, || {
         let x = AtomicU32::new(0);
         while x.load(Relaxed) == 0 {}
     });
+}
+
+/// Who tries so often and then gives up, or tries twice in two ways, does not wait.
+#[test]
+fn a_loop_that_counts_is_no_wait() {
+    let report = check(|| {
+        let x = Arc::new(AtomicU32::new(0));
+        let other = x.clone();
+        let writer = thread::spawn(move || other.store(1, Relaxed));
+        let tries = (0..3).take_while(|_| x.load(Relaxed) == 0).count();
+        assert!(tries <= 3);
+        writer.join();
+    });
+    assert!(report.holds(), "{}", report.error.unwrap());
+    assert_eq!((report.executions, report.waits.len()), (4, 0));
 }
 
 #[test]
@@ -238,4 +253,42 @@ fn a_weak_exchange_fails_once_without_a_reason() {
     });
     assert!(report.holds(), "{}", report.error.unwrap());
     assert_eq!(report.executions, 2);
+}
+
+#[test]
+fn a_failure_is_run_again() {
+    fn test() {
+        let all = Arc::new([(); 3].map(|()| AtomicU32::new(0)));
+        let thread = |own: usize| {
+            let all = all.clone();
+            thread::spawn(move || {
+                all[own].store(1, Relaxed);
+                all[2].fetch_add(all[1 - own].load(Relaxed), Relaxed);
+                model::choose(3, Place::here())
+            })
+        };
+        let threads = [0, 1].map(thread);
+        let chosen = threads.map(thread::JoinHandle::join);
+        let both = all[2].load(Relaxed) == 0;
+        assert!(!both || chosen != [1, 2], "neither has seen the other");
+    }
+    let error = check(test).error.expect("a failure");
+    let steps = |error: &locklab_graph::Failure| {
+        let values = error
+            .steps
+            .iter()
+            .map(|step| (step.id, step.value, step.place));
+        values.collect::<Vec<_>>()
+    };
+    let again = Explorer::default().replay(&error.replay, test);
+    let again = again.expect("a string of this test");
+    let again = again.error.expect("the same failure");
+    assert_eq!(error.message, again.message);
+    assert_eq!(steps(&error), steps(&again));
+    assert_eq!(error.replay, again.replay);
+
+    for wrong in ["x", "a", "z1", "a1.", ".1", "a9999999", "A1"] {
+        let error = Explorer::default().replay(wrong, test).expect_err(wrong);
+        assert!(error.contains("replay string"), "{error}");
+    }
 }
