@@ -320,13 +320,13 @@ mod tests {
         }
     }
 
-    /// A crate that is packaged alone has its licence with it, as files: links
-    /// do not survive every system.
+    /// A crate that is packaged alone has the text of its licence with it. Here that is a link
+    /// to the only copy, which `cargo package` follows.
     #[test]
-    fn every_crate_has_the_files_of_its_licence() {
+    fn every_crate_has_the_texts_of_its_licence() {
         let benches = fs::read_dir(root().join("benches")).expect("a folder");
         let benches = benches.map(|entry| entry.expect("an entry").path());
-        let beside = ["locklab", "packaging", "validation", "xtask"].map(|name| root().join(name));
+        let beside = ["locklab", "packaging", "xtask"].map(|name| root().join(name));
         let crates = crates().into_iter().map(|path| root().join(path));
         for folder in crates.chain(benches).chain(beside) {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
@@ -343,10 +343,8 @@ mod tests {
             };
             for file in wanted {
                 let ours = folder.join(file);
-                let kind = fs::symlink_metadata(&ours).map(|m| m.is_file());
-                assert_eq!(kind.ok(), Some(true), "{name}: no file {file}");
                 let all = match *file {
-                    "LICENSE-GPL-2.0" => root().join("crates/kernels/kernel").join(file),
+                    "LICENSE-GPL-2.0" => root().join("crates/code/qemu-plugin").join(file),
                     file => root().join(file),
                 };
                 assert!(

@@ -47,7 +47,6 @@ fn all_sources() -> Vec<(String, String)> {
         "xtask",
         "benches",
         "packaging",
-        "validation",
     ] {
         sources(folder, &mut found);
     }

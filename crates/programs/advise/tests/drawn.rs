@@ -1,8 +1,8 @@
 //! Programs that are drawn from seeds, really run and recorded: whatever threads wait for,
 //! each recording gets an answer, with the program under its own lock simulated.
 //!
-//! How near the simulated rate comes is measured on an idle machine (`drawn_programs` of
-//! `validation`), and never here.
+//! How near the simulated rate comes was measured on an idle machine (results/programs.md), and
+//! never here.
 
 mod common;
 

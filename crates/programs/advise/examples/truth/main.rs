@@ -1,5 +1,5 @@
 //! Holds advice on programs against measurements: `cargo run --release -p
-//! locklab-validation --bin truth -- [--keep FILE] [--again] [--parts FILE] [--pairs N] [--real-time]
+//! locklab-advise --example truth -- [--keep FILE] [--again] [--parts FILE] [--pairs N] [--real-time]
 //! [--shared] [--locklab FILE] [PROGRAM...]` prints the table of results/programs.md.
 //!
 //! Each program is recorded once under glibc's mutex. `locklab advise`, on a
@@ -81,7 +81,7 @@ fn main() -> Result<ExitCode, String> {
     let (mut pairs, mut keep, mut names) = ("6".to_owned(), None, Vec::new());
     let mut parts: Option<PathBuf> = None;
     let (mut real_time, mut again, mut shared) = (false, false, false);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut locklab = root.join("target/release/locklab");
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {

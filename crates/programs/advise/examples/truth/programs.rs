@@ -190,7 +190,7 @@ pub(crate) fn programs(folder: &Path) -> Vec<Program> {
 
 /// The folder of the sources.
 pub(crate) fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/truth")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/truth")
 }
 
 /// Builds the programs in `folder` that are not there, and their data. What cannot
