@@ -114,7 +114,11 @@ fn the_code_is_no_longer_than_its_budget() {
     let lines: usize = folders.values().sum();
     let mut longest: Vec<_> = folders.into_iter().collect();
     longest.sort_unstable_by_key(|(_, lines)| std::cmp::Reverse(*lines));
-    assert!(longest.len() > 10, "only {} folders have code", longest.len());
+    assert!(
+        longest.len() > 10,
+        "only {} folders have code",
+        longest.len()
+    );
     longest.truncate(8);
     println!("{lines} code lines; most of them: {longest:?}");
     assert!(

@@ -41,13 +41,7 @@ fn sources(folder: &str, found: &mut Vec<String>) {
 
 fn all_sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for folder in [
-        "crates",
-        "locklab",
-        "xtask",
-        "benches",
-        "packaging",
-    ] {
+    for folder in ["crates", "locklab", "xtask", "benches", "packaging"] {
         sources(folder, &mut found);
     }
     found.sort();

@@ -7,13 +7,13 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
-    AbseilMutex, Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Drepper2,
-    Fissile, Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs,
-    McsK42, McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
-    MplockTicketPadded, MuslMutex, ParkingLotFair, ParkingLotMutex, ParkingLotRw, PhaseFair,
-    QSpinlock, QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu,
-    RwQueued, Srw, StdMutex, StdRw, SwiftMutex, SwiftMutexPi, Tas, TasWord, Ticket, TicketProp,
-    Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay, WtfLock,
+    AbseilMutex, Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile,
+    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
+    McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
+    MplockTicketPadded, MuslMutex, ParkingLotMutex, ParkingLotRw, PhaseFair, QSpinlock,
+    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Srw,
+    StdMutex, StdRw, SwiftMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin,
+    VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -282,16 +282,12 @@ catalogue! {
     sleeping_locks {
         Futex,
         FutexAdaptive,
-        Drepper2,
         GlibcAdaptive[100] => [2],
         MuslMutex,
         StdMutex,
         ParkingLotMutex[10] => [2],
-        ParkingLotFair[10] => [2],
-        WtfLock[40] => [1],
         GoMutex[4] => [2],
         SwiftMutex[20] => [2],
-        SwiftMutexPi[1000] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

@@ -1,5 +1,5 @@
-//! Mutexes of one byte whose waiters sleep in a queue beside it: those of the crate
-//! parking_lot and of WebKit, as they are described.
+//! A mutex of one byte whose waiters sleep in a queue beside it: that of the crate
+//! parking_lot, as it is described.
 
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
@@ -16,13 +16,8 @@ const GIVEN: u32 = 1;
 /// Tells a sleeper to try again.
 const TRY_AGAIN: u32 = 0;
 
-/// Says which mutex a [`LotMutex`] is.
-const LOT: u8 = 0;
-const LOT_FAIR: u8 = 1;
-const WEBKIT: u8 = 2;
-
 /// Rounds of a spin of parking_lot in which it pauses, each twice as long as the one
-/// before; in the others it gives its CPU to another thread, as WebKit's always does.
+/// before; in the others it gives its CPU to another thread.
 const PAUSES: u32 = 3;
 
 /// Waits for one round of a spin.
@@ -38,34 +33,19 @@ pub(crate) fn spin_round<P: Platform>(round: u32) {
 ///
 /// A waiter spins for `ROUNDS` rounds while nobody sleeps, then it sleeps. A release frees
 /// the byte and wakes the first of the queue, which tries again; about every half
-/// millisecond, or always if it is the fair kind, it hands the lock over instead. The kinds
-/// are [`ParkingLotMutex`], [`ParkingLotFair`] and [`WtfLock`].
+/// millisecond it hands the lock over instead.
+///
+/// **Follows:** the mutex of parking_lot 0.12, from its documentation ("fair unlocking",
+/// "eventual fairness") and A. D'Antras' description of it in Rust's pull request 56410, 2018.
 ///
 /// **Size:** 1 byte. **Per waiter:** 40 bytes of its stack. **Fairness:** a sleeper that is
 /// first is handed the lock by the first release after at most a millisecond.
 #[repr(transparent)]
-pub struct LotMutex<P: Platform, const KIND: u8, const ROUNDS: u32> {
+pub struct ParkingLotMutex<P: Platform = NativePlatform, const ROUNDS: u32 = 10> {
     word: P::U8,
 }
 
-/// The mutex of the crate parking_lot.
-///
-/// **Follows:** parking_lot 0.12, from its documentation ("fair unlocking", "eventual
-/// fairness") and A. D'Antras' description of it in Rust's pull request 56410, 2018.
-pub type ParkingLotMutex<P = NativePlatform, const ROUNDS: u32 = 10> = LotMutex<P, LOT, ROUNDS>;
-
-/// The `FairMutex` of the crate parking_lot: every release hands the lock over.
-///
-/// **Follows:** parking_lot 0.12, from its documentation.
-pub type ParkingLotFair<P = NativePlatform, const ROUNDS: u32 = 10> = LotMutex<P, LOT_FAIR, ROUNDS>;
-
-/// WebKit's lock, whose waiters yield forty times before they sleep.
-///
-/// **Follows:** F. Pizlo, "Locking in WebKit", 2016, with the fairness of its later note on
-/// WTF::Lock.
-pub type WtfLock<P = NativePlatform, const ROUNDS: u32 = 40> = LotMutex<P, WEBKIT, ROUNDS>;
-
-impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
+impl<P: Platform, const ROUNDS: u32> ParkingLotMutex<P, ROUNDS> {
     /// Returns a free lock.
     pub const fn new() -> Self {
         Self { word: P::U8::ZERO }
@@ -100,10 +80,7 @@ impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
             if seen & PARKED == 0 {
                 if rounds < ROUNDS {
                     rounds += 1;
-                    match KIND {
-                        WEBKIT => P::yield_cpu(),
-                        _ => spin_round::<P>(rounds),
-                    }
+                    spin_round::<P>(rounds);
                     continue;
                 }
                 // L2: nothing is published by it.
@@ -121,9 +98,7 @@ impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
             if sleep::<P>(self.address(), 0, false, still) == Some(GIVEN) {
                 return;
             }
-            if KIND != WEBKIT {
-                rounds = 0;
-            }
+            rounds = 0;
         }
     }
 
@@ -131,7 +106,7 @@ impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
     #[inline(never)]
     fn release_parked(&self) {
         wake::<P>(self.address(), first_only(), |found| {
-            let given = found.woken && (KIND == LOT_FAIR || found.fair);
+            let given = found.woken && found.fair;
             let held = if given { HELD } else { 0 };
             let parked = if found.more { PARKED } else { 0 };
             // L4: pairs with L1. Who is given it has it by the queue.
@@ -141,7 +116,7 @@ impl<P: Platform, const KIND: u8, const ROUNDS: u32> LotMutex<P, KIND, ROUNDS> {
     }
 }
 
-impl<P: Platform, const KIND: u8, const ROUNDS: u32> Default for LotMutex<P, KIND, ROUNDS> {
+impl<P: Platform, const ROUNDS: u32> Default for ParkingLotMutex<P, ROUNDS> {
     fn default() -> Self {
         Self {
             word: P::U8::new(0),
@@ -151,32 +126,16 @@ impl<P: Platform, const KIND: u8, const ROUNDS: u32> Default for LotMutex<P, KIN
 
 // SAFETY: a compare-and-swap takes it when it is free, and a handoff leaves it held for one
 // sleeper.
-unsafe impl<P: Platform, const KIND: u8, const ROUNDS: u32> RawLock<P>
-    for LotMutex<P, KIND, ROUNDS>
-{
+unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for ParkingLotMutex<P, ROUNDS> {
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: match KIND {
-            LOT => "parkinglot-mutex",
-            LOT_FAIR => "parkinglot-fair",
-            _ => "wtf-lock",
-        },
-        summary: match KIND {
-            LOT => "parking_lot's Mutex, as described: one byte, and a queue",
-            LOT_FAIR => "parking_lot's FairMutex, as described: a release hands over",
-            _ => "WebKit's lock, as described: yields, then sleeps in a queue",
-        },
-        fairness: match KIND {
-            LOT_FAIR => Fairness::Bounded("each release hands over to the first sleeper"),
-            _ => Fairness::Bounded("handed to the first sleeper about every 0.5 ms"),
-        },
+        name: "parkinglot-mutex",
+        summary: "parking_lot's Mutex, as described: one byte, and a queue",
+        fairness: Fairness::Bounded("handed to the first sleeper about every 0.5 ms"),
         parks: true,
         bytes_per_waiter: 40,
-        paper: match KIND {
-            WEBKIT => "WTF::Lock of WebKit; Pizlo 2016",
-            _ => "crate parking_lot 0.12, after WebKit's WTF::Lock",
-        },
+        paper: "crate parking_lot 0.12, after WebKit's WTF::Lock",
         ..Info::BASE
     };
 
@@ -210,4 +169,4 @@ unsafe impl<P: Platform, const KIND: u8, const ROUNDS: u32> RawLock<P>
     }
 }
 
-crate::lock_api_impl::context_free!(LotMutex, KIND: u8, ROUNDS: u32);
+crate::lock_api_impl::context_free!(ParkingLotMutex, ROUNDS: u32);

@@ -19,9 +19,9 @@ const DEEP: u32 = 4;
 /// pauses in between, but only while nobody sleeps. A count beside the word says how many do.
 ///
 /// **Follows:** `Synchronization.Mutex` of Swift on Linux since pull request 88523 (2026), from
-/// its text and Swift's docs/SynchronizationMutexLinux.md. (The mutex before it is
-/// [`SwiftMutexPi`](crate::SwiftMutexPi).) The pauses are drawn there by the
-/// cycle counter (x86 only), here by the platform's clock.
+/// its text and Swift's docs/SynchronizationMutexLinux.md. (The mutex before it was handed over
+/// by the kernel, `FUTEX_LOCK_PI`.) The pauses are drawn there by the cycle counter (x86 only),
+/// here by the platform's clock.
 ///
 /// **Size:** 8 bytes. **Per waiter:** nothing. **Fairness:** none.
 #[repr(C)]

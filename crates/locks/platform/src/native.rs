@@ -83,7 +83,6 @@ compile_error!(
 /// - [`Host::cpu`], [`Host::queue_nodes`], [`Host::visible_readers`],
 ///   [`Host::held_locks`] and [`Host::sleepers`] keep the promises of [`Platform`];
 /// - [`Host::wake`] and [`Host::wake_all`] use only the address of `word`;
-/// - [`Host::lock_pi`] and [`Host::unlock_pi`] keep the promises of [`Platform`];
 /// - no function unwinds.
 ///
 /// [`Host::node`], [`Host::now`] and [`Host::virtualized`] need only return,
@@ -152,29 +151,6 @@ pub unsafe trait Host: Sized + Send + Sync + 'static {
         for _ in 0..MAX_CPUS {
             Self::wake(word);
         }
-    }
-
-    /// Works as [`Platform::thread_id`]. 1 by default.
-    #[inline(always)]
-    fn thread_id() -> u32 {
-        1
-    }
-
-    /// Works as [`Platform::lock_pi`]. By default it tries until the word is 0.
-    fn lock_pi(word: &AtomicU32) {
-        // It pairs with the store of `unlock_pi`, and with the lock's own release of the word.
-        while word
-            .compare_exchange(0, Self::thread_id(), Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            Self::yield_cpu();
-        }
-    }
-
-    /// Works as [`Platform::unlock_pi`]. By default nobody waits for the word.
-    fn unlock_pi(word: &AtomicU32) {
-        // It pairs with the exchange of `lock_pi`, and with the lock's own acquisition.
-        word.store(0, Ordering::Release);
     }
 
     /// Works as [`Platform::yield_cpu`]. One pause by default.
@@ -291,21 +267,6 @@ unsafe impl<H: Host> Platform for Native<H> {
     #[inline(always)]
     fn wake_all(word: &AtomicU32) {
         H::wake_all(word);
-    }
-
-    #[inline(always)]
-    fn thread_id() -> u32 {
-        H::thread_id()
-    }
-
-    #[inline(always)]
-    fn lock_pi(word: &AtomicU32) {
-        H::lock_pi(word);
-    }
-
-    #[inline(always)]
-    fn unlock_pi(word: &AtomicU32) {
-        H::unlock_pi(word);
     }
 
     #[inline(always)]

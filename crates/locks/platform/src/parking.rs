@@ -498,22 +498,6 @@ unsafe impl<W: ParkingWorld> Platform for Parking<W> {
     }
 
     #[inline(always)]
-    fn thread_id() -> u32 {
-        W::Base::thread_id()
-    }
-
-    #[inline(always)]
-    fn lock_pi(word: &Self::U32) {
-        // Nobody parks until such a word changes: the system keeps those who wait for it.
-        W::Base::lock_pi(&word.0);
-    }
-
-    #[inline(always)]
-    fn unlock_pi(word: &Self::U32) {
-        W::Base::unlock_pi(&word.0);
-    }
-
-    #[inline(always)]
     fn yield_cpu() {
         W::Base::yield_cpu();
     }

@@ -9,9 +9,8 @@
 //! - every word that another CPU may read or write, and every word whose
 //!   cache line another CPU may own, is one of the platform's atomics, even
 //!   where it is only ever accessed while the lock is held;
-//! - it waits only through [`Atomic::spin`], [`Platform::wait`] and
-//!   [`Platform::lock_pi`]: the checker prunes there, and the simulator sleeps
-//!   until the line changes; where each attempt writes (test-and-set), it calls
+//! - it waits only through [`Atomic::spin`] and [`Platform::wait`]: the
+//!   checker prunes there, and the simulator sleeps until the line changes; where each attempt writes (test-and-set), it calls
 //!   [`Platform::relax`] between attempts;
 //! - it never depends on which world it is in.
 
@@ -227,10 +226,6 @@ pub unsafe trait LockWord: AtomicInt<u32> {
     }
 }
 
-/// The bit of a word of [`Platform::lock_pi`] that sends its owner to the system: others may
-/// wait for the word there. The other bits are the owner's [`Platform::thread_id`].
-pub const PI_WAITERS: u32 = 1 << 31;
-
 /// A world that locks can run in.
 ///
 /// The functions have no `self`: a platform is a type. A "CPU" is whatever
@@ -250,8 +245,6 @@ pub const PI_WAITERS: u32 = 1 << 31;
 /// - [`Platform::fence`] is a fence of at least the ordering given;
 /// - [`Platform::wake`] and [`Platform::wake_all`] use only the address of `word`:
 ///   the memory may have been freed since the release;
-/// - [`Platform::lock_pi`] returns to the only owner of the word, which sees what the owner
-///   before it did; [`Platform::unlock_pi`] uses the word no more once that is released;
 /// - no function unwinds: a lock that calls one may have queued a node on its
 ///   caller's stack. (As for [`Atomic`], a world that ends may.)
 pub unsafe trait Platform: Sized + Send + Sync + 'static {
@@ -344,37 +337,6 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
         for _ in 0..MAX_CPUS {
             Self::wake(word);
         }
-    }
-
-    /// Returns the number by which the system knows this thread: not 0, below 2^30, and not that
-    /// of another thread that uses a word of [`Platform::lock_pi`] with it. By default 1 for
-    /// all, because the default of that call asks only whether there is an owner.
-    #[inline(always)]
-    fn thread_id() -> u32 {
-        1
-    }
-
-    /// Acquires a word that the system hands over from owner to owner, inheriting priority:
-    /// Linux's `FUTEX_LOCK_PI`. It is 0 where it is free, and then anybody may make it its own
-    /// [`Platform::thread_id`]; the system makes it that with [`PI_WAITERS`] while others wait.
-    /// By default this tries until the word is 0.
-    #[track_caller]
-    fn lock_pi(word: &Self::U32) {
-        // It pairs with the store of `unlock_pi`, and with the lock's own release of the word.
-        while word
-            .compare_exchange(0, Self::thread_id(), Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            Self::yield_cpu();
-        }
-    }
-
-    /// Releases a word of [`Platform::lock_pi`] that this thread owns, by the system, and hands
-    /// it to who has waited there the longest, if anybody does. Linux's `FUTEX_UNLOCK_PI`.
-    #[track_caller]
-    fn unlock_pi(word: &Self::U32) {
-        // It pairs with the exchange of `lock_pi`, and with the lock's own acquisition.
-        word.store(0, Ordering::Release);
     }
 
     /// Gives this CPU to another thread that is ready, if there is one: the system call

@@ -39,8 +39,6 @@ thread_local! {
     // thread's end.
     static CPU: Cell<usize> = const { Cell::new(NO_CPU) };
     static NODE: Cell<usize> = const { Cell::new(usize::MAX) };
-    #[cfg(all(target_os = "linux", not(miri)))]
-    static ID: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Gives back the number that this thread took, when it ends.
@@ -270,59 +268,6 @@ unsafe impl Host for Threads {
     #[cfg(not(target_os = "linux"))]
     fn wake_all(_: &Word) {}
 
-    #[cfg(all(target_os = "linux", not(miri)))]
-    #[inline]
-    fn thread_id() -> u32 {
-        match ID.get() {
-            0 => ask_id(),
-            known => known,
-        }
-    }
-
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn lock_pi(word: &Word) {
-        // It is not FUTEX_PRIVATE either. If the call returns 0 it has acquired the word, and
-        // the kernel's own locks order that behind the release.
-        let call = || {
-            // SAFETY: the word outlives the call.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    word.as_ptr(),
-                    libc::FUTEX_LOCK_PI,
-                    0,
-                    core::ptr::null::<libc::timespec>(),
-                )
-            }
-        };
-        let (own, relaxed) = (Self::thread_id(), Ordering::Relaxed);
-        while call() != 0 {
-            // A kernel may refuse, one that lacks the call always. (Who owns the word already
-            // waits here for ever.)
-            // It pairs with the store of `unlock_pi`, and with the lock's own release.
-            if word
-                .compare_exchange(0, own, Ordering::Acquire, relaxed)
-                .is_ok()
-            {
-                return;
-            }
-            Self::yield_cpu();
-        }
-    }
-
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn unlock_pi(word: &Word) {
-        // SAFETY: this thread owns the word, which is there until the kernel has released it.
-        let failed =
-            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI) };
-        if failed != 0 {
-            // The kernel does not take this thread for its owner, as in a process that was forked
-            // after the acquisition.
-            // It pairs with the exchange of `lock_pi`, and with the lock's own acquisition.
-            word.store(0, Ordering::Release);
-        }
-    }
-
     fn yield_cpu() {
         std::thread::yield_now();
     }
@@ -340,28 +285,6 @@ unsafe impl Host for Threads {
     fn virtualized() -> bool {
         VIRTUALIZED.load(Ordering::Relaxed)
     }
-}
-
-/// Asks the kernel for its id of this thread, which a forked process asks for again.
-#[cfg(all(target_os = "linux", not(miri)))]
-#[cold]
-fn ask_id() -> u32 {
-    static FORKS: AtomicBool = AtomicBool::new(false);
-
-    unsafe extern "C" fn forget() {
-        ID.set(0);
-    }
-
-    // Two threads may both see it false, and what is forgotten twice is forgotten.
-    if !FORKS.load(Ordering::Relaxed) {
-        // SAFETY: a function that may run in a process that was just forked.
-        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-        FORKS.store(true, Ordering::Relaxed);
-    }
-    // SAFETY: the call takes nothing and cannot fail.
-    let id = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-    ID.set(id);
-    id
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -431,68 +354,6 @@ mod tests {
         let assumed = MAX_CPUS - 1;
         let is_taken = NUMBERS.is_taken(assumed);
         assert!(is_taken, "no thread is given an assumed number");
-    }
-
-    /// Returns whether the kernel has `FUTEX_LOCK_PI`; an emulator may lack it.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn kernel_hands_over() -> bool {
-        let word = Word::new(0);
-        // SAFETY: the word outlives the call.
-        unsafe {
-            libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_TRYLOCK_PI) == 0
-                && libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI) == 0
-        }
-    }
-
-    #[test]
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn the_kernel_hands_a_word_over() {
-        use crate::platform::PI_WAITERS;
-        if !kernel_hands_over() {
-            return;
-        }
-        let word = Word::new(0);
-        Threads::lock_pi(&word);
-        assert_eq!(word.load(Ordering::Relaxed), Threads::thread_id());
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| {
-                Threads::lock_pi(&word);
-                let owner = word.load(Ordering::Relaxed) & !PI_WAITERS;
-                assert_eq!(owner, Threads::thread_id());
-                Threads::unlock_pi(&word);
-            });
-            while word.load(Ordering::Relaxed) != Threads::thread_id() | PI_WAITERS {
-                std::thread::yield_now();
-            }
-            Threads::unlock_pi(&word);
-            waiter.join().unwrap();
-        });
-        assert_eq!(word.load(Ordering::Relaxed), 0);
-    }
-
-    /// The child of a fork has an id of its own, and can release what its parent has acquired.
-    #[test]
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn a_forked_process_asks_for_its_id_again() {
-        let word = Word::new(0);
-        Threads::lock_pi(&word);
-        let before = Threads::thread_id();
-        // SAFETY: the child allocates nothing and takes no lock of the process.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let other = Threads::thread_id() != before;
-            Threads::unlock_pi(&word);
-            let released = word.load(Ordering::Relaxed) == 0;
-            // SAFETY: it ends the child at once.
-            unsafe { libc::_exit(if other && released { 0 } else { 1 }) }
-        }
-        assert!(child > 0, "no process could be made");
-        let mut status = 0;
-        // SAFETY: our own child.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0, "the child's own checks failed");
-        Threads::unlock_pi(&word);
-        assert_eq!(word.load(Ordering::Relaxed), 0);
     }
 
     /// A variable whose destructor uses a lock that needs a number, when the

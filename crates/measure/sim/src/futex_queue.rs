@@ -105,12 +105,6 @@ impl<P: Platform> FutexQueue<P> {
         engine.leave_system();
     }
 
-    /// Takes the lock once more, and releases it: who was handed what it waited for is then no
-    /// longer in line for that.
-    pub(crate) fn has_left(&self, engine: &Engine) {
-        self.wakes(engine, || 0);
-    }
-
     /// Takes the lock, after those that are in line.
     fn acquire(&self, engine: &Engine) {
         // This and the next swap pair with the swap and the store of `release`.

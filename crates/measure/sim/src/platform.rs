@@ -9,13 +9,9 @@ use crate::drain::{self, releases};
 use crate::engine::engine;
 use crate::futex_queue::FutexQueue;
 use crate::own_stores::drain_all;
-use crate::scheduler::{
-    self, enter_call, halt, hand_over, kick, take_first_halted, yield_to_others,
-};
+use crate::scheduler::{self, enter_call, halt, kick, yield_to_others};
 use crate::{sleepers, spin};
-use locklab_locks::platform::{
-    Atomic, AtomicInt, LockWord, Ordering, PI_WAITERS, Patience, Platform, Poll,
-};
+use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use std::cell::UnsafeCell;
 use std::panic::Location;
@@ -236,62 +232,6 @@ impl Word<u32> {
         }
         sleeps
     }
-}
-
-/// What Linux does for a word with inherited priority (`kernel/futex/pi.c` of 6.18), where all
-/// have the same one: whoever waits sleeps, and is handed the word in order of arrival. (Since
-/// Linux 5.15 the first in line spins while the owner runs. That is not simulated.)
-impl Word<u32> {
-    /// Acquires as [`Platform::lock_pi`] does.
-    fn lock_pi(&self) {
-        let engine = engine();
-        drain_all(engine);
-        let after = enter_call(engine, engine.hypervisor.call);
-        let queue = FutexQueue::<Sim>::of(engine, self.address());
-        if let Some(queue) = queue {
-            queue.joins(engine);
-        }
-        // Pairs with the change of `unlock_pi`, and with the lock's own release.
-        let owner = self.modify(Ordering::SeqCst, |owner| {
-            Some(match owner {
-                0 => Sim::thread_id(),
-                owner => owner | PI_WAITERS,
-            })
-        });
-        match (queue, owner != 0) {
-            (Some(queue), true) => queue.stays(engine),
-            (Some(queue), false) => queue.leaves(engine),
-            (None, _) => {}
-        }
-        if owner == 0 {
-            engine.time.set(engine.time.get() + after);
-            return;
-        }
-        halt(engine, self.address(), after);
-        if let Some(queue) = queue {
-            queue.has_left(engine);
-        }
-    }
-
-    /// Releases as [`Platform::unlock_pi`] does. Who is handed the word finds it marked, even
-    /// if nobody else waits.
-    fn unlock_pi(&self) {
-        let engine = engine();
-        hand_over::<Sim>(engine, self.address(), || {
-            let mut next = None;
-            // Pairs with the change of `lock_pi`, and with the lock's own acquisition.
-            self.modify(Ordering::SeqCst, |_| {
-                next = take_first_halted(engine, self.address());
-                Some(next.map_or(0, |who| thread_id_of(who) | PI_WAITERS))
-            });
-            next
-        });
-    }
-}
-
-/// The number by which the simulated system knows a CPU's thread.
-fn thread_id_of(who: usize) -> u32 {
-    who as u32 + 1
 }
 
 /// A spin as the engine sees it: a word, the lock's closure, the last value.
@@ -533,22 +473,6 @@ unsafe impl Platform for Sim {
 
     fn wake_all(word: &Word<u32>) {
         kick::<Sim>(engine(), word.address(), usize::MAX);
-    }
-
-    fn thread_id() -> u32 {
-        thread_id_of(engine().current.get())
-    }
-
-    #[track_caller]
-    fn lock_pi(word: &Word<u32>) {
-        let cpu = engine().current();
-        cpu.place.set(Some(Location::caller()));
-        word.lock_pi();
-        cpu.place.set(None);
-    }
-
-    fn unlock_pi(word: &Word<u32>) {
-        word.unlock_pi();
     }
 
     fn yield_cpu() {

@@ -322,44 +322,6 @@ pub(crate) fn kick<P: Platform>(engine: &Engine, word: usize, most: usize) -> us
     found.len()
 }
 
-/// Lets the running CPU, by one call, hand the lock of a word over to the CPU that `pass` takes
-/// off those that have halted, if it does; `pass` writes the word too.
-pub(crate) fn hand_over<P: Platform>(
-    engine: &Engine,
-    word: usize,
-    pass: impl FnOnce() -> Option<usize>,
-) {
-    engine.sync();
-    drain_all(engine);
-    let hypervisor = &engine.hypervisor;
-    let after = enter_call(engine, hypervisor.wake_nobody);
-    let mut next = None;
-    let pass = || {
-        next = pass();
-        u32::from(next.is_some())
-    };
-    match FutexQueue::<P>::of(engine, word) {
-        Some(queue) => queue.wakes(engine, pass),
-        None => _ = pass(),
-    }
-    let mut now = engine.time.get() + after + hypervisor.kick;
-    if let Some(who) = next {
-        engine.cpus[who].waker.set(engine.current().hardware.get());
-        now += hypervisor.woken;
-        engine
-            .queue
-            .push(now + hypervisor.wake(&engine.rng), Kind::Wake, who);
-    }
-    engine.time.set(now);
-}
-
-/// Takes the CPU that has halted on `word` first off the list, if any has.
-pub(crate) fn take_first_halted(engine: &Engine, word: usize) -> Option<usize> {
-    let mut halted = engine.hypervisor.halted.borrow_mut();
-    let first = halted.iter().position(|&(_, awaited)| awaited == word)?;
-    Some(halted.remove(first).0)
-}
-
 /// Lets the running CPU, a thread, give its hardware thread to another that is ready,
 /// if there is one, by a call of the system.
 pub(crate) fn yield_to_others(engine: &Engine) {

@@ -182,18 +182,6 @@ unsafe impl Platform for Alone {
         false
     }
 
-    fn thread_id() -> u32 {
-        Process::thread_id()
-    }
-
-    fn lock_pi(word: &Lone<AtomicU32>) {
-        Process::lock_pi(&word.0);
-    }
-
-    fn unlock_pi(word: &Lone<AtomicU32>) {
-        Process::unlock_pi(&word.0);
-    }
-
     fn virtualized() -> bool {
         Process::virtualized()
     }

@@ -84,36 +84,6 @@ pub(crate) fn wake(word: *const AtomicU32, count: c_int) -> libc::c_long {
     })
 }
 
-/// Acquires a word that the kernel hands over, with inherited priority, and returns whether it
-/// did: it may refuse.
-pub(crate) fn lock_pi(word: &AtomicU32) -> bool {
-    // SAFETY: the word outlives the call.
-    keep_errno(|| unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG,
-            0,
-            core::ptr::null::<timespec>(),
-        ) == 0
-    })
-}
-
-/// Releases such a word, and returns whether the kernel took this thread for its owner.
-pub(crate) fn unlock_pi(word: &AtomicU32) -> bool {
-    // SAFETY: the word is there until it is released.
-    keep_errno(|| unsafe {
-        let call = libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG;
-        libc::syscall(libc::SYS_futex, word.as_ptr(), call) == 0
-    })
-}
-
-/// Returns the kernel's id of this thread.
-pub(crate) fn thread_id() -> u32 {
-    // SAFETY: it takes nothing and cannot fail.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
-}
-
 /// Returns what the clock shows.
 pub(crate) fn now(clock: libc::clockid_t) -> timespec {
     let mut now = timespec {

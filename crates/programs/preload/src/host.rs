@@ -1,7 +1,7 @@
 //! The host of the locks: the threads of an unmodified process.
 
 use crate::process::die;
-use crate::{chosen, futex, report, sleep, thread};
+use crate::{chosen, futex, sleep, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use locklab_locks::{
     Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes, Sleepers, VisibleReader, place_of,
@@ -148,46 +148,6 @@ unsafe impl Host for Process {
 
     fn wake_all(word: &AtomicU32) {
         sleep::wake_all(word);
-    }
-
-    fn thread_id() -> u32 {
-        // It is asked once per thread, and once more in a forked process.
-        let id = &thread::header().id;
-        match id.load(Ordering::Relaxed) {
-            0 => {
-                let found = futex::thread_id();
-                id.store(found, Ordering::Relaxed);
-                found
-            }
-            known => known,
-        }
-    }
-
-    fn lock_pi(word: &AtomicU32) {
-        let (own, relaxed) = (Self::thread_id(), Ordering::Relaxed);
-        loop {
-            if futex::lock_pi(word) {
-                return report::slept(None);
-            }
-            // A kernel may refuse, one that lacks the call always.
-            // It pairs with the store of `unlock_pi`, and with the lock's own release.
-            if word
-                .compare_exchange(0, own, Ordering::Acquire, relaxed)
-                .is_ok()
-            {
-                return;
-            }
-            Self::yield_cpu();
-        }
-    }
-
-    fn unlock_pi(word: &AtomicU32) {
-        if !futex::unlock_pi(word) {
-            // It was acquired before this process was forked, under the id of the parent's
-            // thread; the parent has a word of its own.
-            // It pairs with the exchange of `lock_pi`, and with the lock's own acquisition.
-            word.store(0, Ordering::Release);
-        }
     }
 
     fn yield_cpu() {

@@ -55,8 +55,6 @@ pub(crate) struct Header {
     pub(crate) number: u32,
     /// One more than the NUMA node where the thread first used it, or 0.
     pub(crate) node: AtomicU32,
-    /// The kernel's id of the thread, or 0 until it is asked for.
-    pub(crate) id: AtomicU32,
     /// Further blocks of slots.
     more: AtomicPtr<c_void>,
     /// Says whether it waits for a rwlock.
@@ -226,8 +224,6 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                 unsafe { (*free).next_free.load(Ordering::Relaxed) },
                 Ordering::Relaxed,
             );
-            // SAFETY: as above. Another thread had it.
-            unsafe { (*free).id.store(0, Ordering::Relaxed) };
             return free;
         }
         let older = NEWEST.load(Ordering::Relaxed);
@@ -244,7 +240,6 @@ pub(crate) fn enter<C: Default>() -> *mut Header {
                     (*older).number + 1
                 },
                 node: AtomicU32::new(0),
-                id: AtomicU32::new(0),
                 more: AtomicPtr::new(ptr::null_mut()),
                 for_rwlock: AtomicBool::new(false),
                 reads: AtomicPtr::new(ptr::null_mut()),
@@ -367,7 +362,6 @@ pub(crate) fn forget_others(each: fn(usize)) {
     while !record.is_null() {
         // SAFETY: records are never unmapped; we are alone.
         let header = unsafe { &*record };
-        header.id.store(0, Ordering::Relaxed);
         if record != this {
             each(header.number as usize);
             Reads::forget(&header.reads);

@@ -1039,15 +1039,6 @@ pub(crate) fn wake(word: usize, most: usize) -> usize {
     })
 }
 
-/// Takes the thread that has slept on `word` the longest off the list, if one does.
-pub(crate) fn take_first_sleeper(word: usize) -> Option<usize> {
-    RECORD.with(|r| {
-        let mut sleeping = r.sleeping.borrow_mut();
-        let first = sleeping.iter().position(|&(awaited, _)| awaited == word)?;
-        sleeping.remove(first).map(|(_, cpu)| cpu)
-    })
-}
-
 /// Returns whether this is the main thread, and no other has begun and not ended.
 pub(crate) fn is_alone() -> bool {
     cpu() == 0

@@ -82,13 +82,7 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
     let mut all = promises(lock);
     let swaps_until_it_sleeps = matches!(
         name,
-        "parkinglot-mutex"
-            | "parkinglot-fair"
-            | "wtf-lock"
-            | "go-mutex"
-            | "parkinglot-rw"
-            | "srw"
-            | "abseil-mutex"
+        "parkinglot-mutex" | "go-mutex" | "parkinglot-rw" | "srw" | "abseil-mutex"
     );
     if name == "mcs-k42" || swaps_until_it_sleeps {
         // Who comes swaps the tail for its own in a loop, which may lose every race, or
@@ -145,16 +139,12 @@ pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Pr
         "malthusian",
         "futex",
         "futex-adaptive",
-        "drepper2",
         "musl-mutex",
         "std-mutex",
         "glibc-adaptive",
         "parkinglot-mutex",
-        "parkinglot-fair",
-        "wtf-lock",
         "go-mutex",
         "swift-mutex",
-        "swift-mutex-pi",
         "abseil-mutex",
         "std-rw",
         "parkinglot-rw",
@@ -375,9 +365,7 @@ fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
             ]);
             all
         }
-        "parkinglot-mutex" | "parkinglot-fair" | "wtf-lock" | "swift-mutex-pi" => {
-            vec![handed_over(lock, 0)]
-        }
+        "parkinglot-mutex" => vec![handed_over(lock, 0)],
         "abseil-mutex" => {
             let mut all = writer_tries(lock);
             all.extend([
@@ -440,7 +428,6 @@ fn orderings_of(name: &str) -> Option<&'static str> {
         "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
         "rqspinlock" => Some("locks/src/rqspinlock.rs"),
         "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
-        "parkinglot-fair" | "wtf-lock" => Some("locks/src/parking_lot.rs"),
         "parkinglot-rw" => Some("locks/src/parking_lot_rw.rs"),
         "go-mutex" => Some("locks/src/go_mutex.rs"),
         "qspinlock" => Some("locks/src/qspinlock.rs"),
@@ -462,7 +449,6 @@ fn structure_of(name: &str) -> &'static [&'static str] {
         "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
         "rqspinlock" => &["locks/src/rqspinlock.rs"],
         "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
-        "parkinglot-fair" | "wtf-lock" => &["locks/src/parking_lot.rs"],
         "parkinglot-rw" => &["locks/src/parking_lot_rw.rs"],
         "go-mutex" => &["locks/src/go_mutex.rs"],
         "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],

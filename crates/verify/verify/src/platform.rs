@@ -9,7 +9,7 @@ use crate::execution;
 use crate::journal::{Entry, Operation, Place};
 use crate::mutation::{self, Change, Kind, Part, effective};
 use crate::pointer::Pointer;
-use locklab_locks::platform::{Atomic, AtomicInt, LockWord, PI_WAITERS, Patience, Platform, Poll};
+use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Patience, Platform, Poll};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use loom::sync::atomic;
 use std::sync::atomic::Ordering;
@@ -728,11 +728,6 @@ unsafe impl LockWord for Word<atomic::AtomicU32> {
     }
 }
 
-/// Returns the number by which the system knows a modelled thread.
-fn thread_id_of(cpu: usize) -> u32 {
-    cpu as u32 + 1
-}
-
 /// Returns where a mutant of what is no access of memory is said to be.
 fn nowhere(file: &'static str) -> Place {
     Place {
@@ -818,68 +813,6 @@ impl Loom {
         };
         word.step(operation, here, false, value, value);
         woken
-    }
-
-    /// Acquires as [`Platform::lock_pi`] does: to mark the word and to fall asleep are one step.
-    /// What the owner before did is seen, as the system promises; nothing else is ordered.
-    fn join_owners(word: &<Self as Platform>::U32, here: Place) {
-        execution::access(here);
-        execution::interrupt();
-        let own = Self::thread_id();
-        let mut owner = word.newest() as u32;
-        let marked = loop {
-            let new = match owner {
-                0 => own,
-                owner => owner | PI_WAITERS,
-            };
-            // Pairs with the swap of `pass_on`, and with the lock's own release.
-            let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-            let result = word.atomic.compare_exchange(owner, new, acquire, relaxed);
-            if result.is_ok() {
-                break new;
-            }
-            // Another wrote first; only its being first is news.
-            owner = word.newest() as u32;
-        };
-        word.updated(marked.into(), 0);
-        word.step(Operation::Update, here, false, owner.into(), marked.into());
-        if owner == 0 {
-            return;
-        }
-        coverage::fruitless_read(here);
-        word.step(Operation::Sleep, here, false, marked.into(), marked.into());
-        execution::sleep(word.address(), here);
-        // Pairs with the swap of `pass_on`.
-        let now = word.atomic.fetch_or(0, Ordering::Acquire);
-        assert_eq!(
-            now & !PI_WAITERS,
-            own,
-            "the word was handed over, and is not the new owner's"
-        );
-        word.step(Operation::Seen, here, false, now.into(), now.into());
-    }
-
-    /// Releases as [`Platform::unlock_pi`] does: to choose who is next and to write the word are
-    /// one step. The mark stays until nobody is next, as in Linux.
-    fn pass_on(word: &<Self as Platform>::U32, here: Place) {
-        execution::access(here);
-        if mutation::change(here, Kind::Wake, Ordering::Relaxed, 0).is_some() {
-            return;
-        }
-        let owner = word.newest_value() & !PI_WAITERS;
-        let joined = Joined::with_last();
-        assert_eq!(
-            owner,
-            Self::thread_id(),
-            "releases, by the system, what it does not own"
-        );
-        let next = execution::take_first_sleeper(word.address());
-        let new = next.map_or(0, |cpu| thread_id_of(cpu) | PI_WAITERS);
-        // Pairs with the two accesses of `join_owners`, and with the lock's own acquisition.
-        let old = word.atomic.swap(new, Ordering::Release);
-        drop(joined);
-        word.updated(new.into(), 0);
-        word.step(Operation::Update, here, false, old.into(), new.into());
     }
 
     /// Makes a fence that is sequentially consistent with its like, whatever
@@ -980,20 +913,6 @@ unsafe impl Platform for Loom {
     #[track_caller]
     fn wake_all(word: &Self::U32) {
         Self::wake_some(word, usize::MAX);
-    }
-
-    fn thread_id() -> u32 {
-        thread_id_of(execution::cpu())
-    }
-
-    #[track_caller]
-    fn lock_pi(word: &Self::U32) {
-        Self::join_owners(word, Place::here());
-    }
-
-    #[track_caller]
-    fn unlock_pi(word: &Self::U32) {
-        Self::pass_on(word, Place::here());
     }
 
     fn sleepers(_: usize) -> Option<&'static Sleepers<Self>> {
