@@ -11,8 +11,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// The most code lines that all packages may have together. It began at 121,872.
-const MOST_CODE_LINES: usize = 121_872;
+/// The most code lines that all packages may have together. It began at 121,872, and the
+/// checker on execution graphs came to that.
+const MOST_CODE_LINES: usize = 122_399;
 
 /// The most packages that there may be, with those of examples. It began at 46.
 const MOST_PACKAGES: usize = 46;
