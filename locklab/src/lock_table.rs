@@ -63,8 +63,8 @@ const COLUMNS: [Shown; 12] = [
     Shown {
         cell: Some(|lock| order(lock.info.fairness).into()),
         ..shown(
-            ("order", 5),
-            "who is next (fifo; bound, a waiter may be overtaken so often and no more; none)",
+            ("next", 4),
+            "the order of waiters (fifo; cap, a waiter may be overtaken so often and no more; none)",
             "fairness",
             |lock| fairness(lock.info.fairness).into(),
         )
@@ -106,15 +106,16 @@ const COLUMNS: [Shown; 12] = [
         cell: Some(|lock| {
             let worlds = works_in(lock);
             let letters = worlds.map(|(letter, _, works)| if works { letter } else { '.' });
-            letters.collect()
+            letters.into_iter().collect()
         }),
         ..shown(
-            ("msr", 3),
-            "where it works: m in a matrix here, s in a simulated one (--on MACHINE), r under an \
-             unmodified program ('locklab run')",
+            ("msvr", 4),
+            "where it works: m in a matrix here, where a library's lock is the library's own; s in \
+             a simulated one (--on MACHINE) and v under the model checker ('locklab verify'), \
+             where it is a model of that; r under an unmodified program ('locklab run')",
             "works_in",
             |lock| {
-                let worlds = works_in(lock).filter(|(_, _, works)| *works);
+                let worlds = works_in(lock).into_iter().filter(|(_, _, works)| *works);
                 worlds.map(|(_, name, _)| name).collect()
             },
         )
@@ -150,10 +151,11 @@ pub(crate) fn row(subject: &Subject) -> Value {
 }
 
 /// Returns the worlds, each with its letter, its name and whether the lock works there.
-fn works_in(subject: &Subject) -> impl Iterator<Item = (char, &'static str, bool)> {
-    let works = subject.works_in(can_be_simulated);
-    let worlds = subject::WORLDS.iter().zip(works);
-    worlds.map(|((letter, name), works)| (*letter, *name, works))
+fn works_in(subject: &Subject) -> [(char, &'static str, bool); 4] {
+    let name = subject.info.name;
+    let verified = locklab_verify::names().contains(&name);
+    let works = subject.works_in(can_be_simulated(name), verified);
+    std::array::from_fn(|i| (subject::WORLDS[i].0, subject::WORLDS[i].1, works[i]))
 }
 
 fn record_of(name: &str) -> Option<Record> {
@@ -205,7 +207,7 @@ fn legend() -> String {
 fn order(fairness: Fairness) -> &'static str {
     match fairness {
         Fairness::Fifo => "fifo",
-        Fairness::Bounded(_) => "bound",
+        Fairness::Bounded(_) => "cap",
         Fairness::Unfair => "none",
     }
 }
@@ -234,8 +236,14 @@ pub(crate) fn table(asked: &[Subject]) -> String {
         if let Fairness::Bounded(how) = info.fairness {
             lines.push(format!("order: {how}"));
         }
-        if !subject.peer {
-            lines.push(verified(info.name));
+        let [_, _, (.., is_verified), _] = works_in(subject);
+        if is_verified {
+            let of = if subject.peer {
+                "our model of it: "
+            } else {
+                ""
+            };
+            lines.push(format!("{of}{}", verified(info.name)));
         }
         if !info.paper.is_empty() {
             lines.push(format!("[{}]", info.paper));
@@ -298,13 +306,15 @@ mod tests {
             let line = text.lines().find(|line| line.starts_with(&start));
             line.unwrap().split(' ').next_back().unwrap().to_owned()
         };
-        assert_eq!(ends("mcs"), "msr");
-        assert_eq!(ends("futex"), "msr");
-        assert_eq!(ends("std"), "ms.");
-        assert_eq!(ends("std-rwlock"), "ms.");
-        assert_eq!(ends("pthread"), "msr");
+        assert_eq!(ends("mcs"), "msvr");
+        assert_eq!(ends("futex"), "msvr");
+        assert_eq!(ends("std"), "msv.");
+        assert_eq!(ends("std-rwlock"), "msv.");
+        assert_eq!(ends("go-mutex"), ".sv.");
+        assert_eq!(ends("pthread"), "ms.r");
         let rwlock = subject::find("std-rwlock").unwrap();
-        assert_eq!(row(&rwlock)["works_in"], json!(["matrix", "matrix --on"]));
+        let worlds = json!(["matrix", "matrix --on", "verify"]);
+        assert_eq!(row(&rwlock)["works_in"], worlds);
         // Whatever the simulator has of a library has the name of what is measured.
         for name in library_locks() {
             assert!(subject::find(name).is_ok(), "{name}");

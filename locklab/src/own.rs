@@ -8,6 +8,7 @@ use crate::arguments::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{OwnLock, registered_candidate};
+use locklab_sim::current_name;
 use locklab_verify::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -109,6 +110,7 @@ pub(crate) fn candidates(
     let mut candidates = Vec::new();
     let mut ours = true;
     for name in &names {
+        let name = current_name(name);
         if let Some(mut lock) = named(name, own, strict)? {
             ours = false;
             if dependencies {
@@ -124,11 +126,11 @@ pub(crate) fn candidates(
             candidates.push(candidate);
             continue;
         }
-        if !known.contains(&name.as_str()) {
+        if !known.contains(&name) {
             subject::find(name)?;
             return Err(Error::Usage(format!(
-                "'{name}' is not ours to verify: it is a peer's lock; 'locklab verify' takes \
-                 those that 'locklab locks' lists with a paper, and files"
+                "'{name}' cannot be verified: there is no model of it; 'locklab verify' takes \
+                 the locks that have a v in the table of 'locklab locks', and files"
             )));
         }
         candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);

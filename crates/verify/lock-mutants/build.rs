@@ -21,20 +21,24 @@ use syn::{Attribute, File, Item};
 
 fn main() {
     println!("cargo::rerun-if-changed=locks");
+    println!("cargo::rerun-if-changed=library-models");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=build.rs");
-    let folder = fs::canonicalize("locks").expect("a link to the source of the locks");
-    let mut files = Vec::new();
-    let root = read(&folder.join("lib.rs"), &folder, &mut files);
+    let crates = ["locks", "library-models"].map(|link| (link, Crate::read(link)));
     let mut constants = Constants::default();
-    files.iter().for_each(|(_, file)| constants.add(file));
+    let files = crates.iter().flat_map(|(_, of)| &of.files);
+    files.for_each(|(_, file)| constants.add(file));
     let mut switches = Switches::new(constants);
-    let items = inlined(root.items, Path::new(""), &mut files, &mut switches);
+    let [items, models] = crates.map(|(link, mut of)| {
+        switches.folder = link;
+        inlined(of.root.items, Path::new(""), &mut of.files, &mut switches)
+    });
     let sites = switches.sites.iter().map(|(file, line, column, change)| {
         quote!(crate::switch::Site { file: #file, line: #line, column: #column, change: #change })
     });
     let all = quote! {
         #(#items)*
+        pub mod library_models { #(#models)* }
         pub(crate) mod sites {
             pub static SITES: &[crate::switch::Site] = &[#(#sites),*];
         }
@@ -46,9 +50,30 @@ fn main() {
 /// The files of the crate, by their paths below its folder.
 type Files = Vec<(PathBuf, File)>;
 
+/// The source of a crate.
+struct Crate {
+    root: File,
+    files: Files,
+}
+
+impl Crate {
+    /// Reads the crate to whose source `link` is a link.
+    fn read(link: &str) -> Self {
+        let folder = fs::canonicalize(link).expect("a link to the source of a crate");
+        let mut files = Vec::new();
+        let root = read(&folder.join("lib.rs"), &folder, &mut files);
+        Self { root, files }
+    }
+}
+
 /// Reads a file and those of its modules.
 fn read(path: &Path, folder: &Path, files: &mut Files) -> File {
-    let text = fs::read_to_string(path).expect("a file of the locks");
+    let mut text = fs::read_to_string(path).expect("a file of the locks");
+    if folder.ends_with("library-models/src") {
+        // They are a module here, beside the locks that are their public crate.
+        text = text.replace("crate::", "crate::library_models::");
+        text = text.replace("locklab_locks::", "crate::");
+    }
     let file = syn::parse_file(&text).expect("the locks are Rust");
     let inner = match path.file_name().and_then(|name| name.to_str()) {
         Some("lib.rs" | "mod.rs") => path.with_file_name(""),

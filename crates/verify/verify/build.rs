@@ -26,7 +26,11 @@ const MODELS: &[(&str, &str)] = &[
         "subject::subject::<P, super::MODULE::CohortTktTkt<P>>()",
     ),
     (
-        "glibc-rw-w",
+        "parking_lot",
+        "subject::subject::<P, super::MODULE::ParkingLotMutex<P, 2>>()",
+    ),
+    (
+        "pthread-rwlock-w",
         "subject::shared::<P, super::MODULE::GlibcRw<P, true>>()",
     ),
     (
@@ -56,19 +60,27 @@ const MODELS: &[(&str, &str)] = &[
 ];
 
 /// Returns how a model is made of a lock, by its line in the catalogue.
-fn model_of(lock: &str, catalogue: &str) -> String {
+fn model_of(lock: &str, file: &str, catalogue: &str) -> String {
     if let Some((_, model)) = MODELS.iter().find(|(known, _)| *known == lock) {
         return (*model).to_owned();
     }
-    let plain = lock.replace('-', "");
+    // A model of a library's lock is called after the library, and its type after its file.
+    let plain = [
+        lock.replace('-', ""),
+        file.trim_end_matches(".rs").replace('_', ""),
+    ];
+    let lines = || catalogue.lines().map(str::trim);
     let mut group = "";
-    for line in catalogue.lines().map(str::trim) {
+    for (plain, line) in plain
+        .iter()
+        .flat_map(|plain| lines().map(move |line| (plain, line)))
+    {
         if let Some(name) = line.strip_suffix(" {") {
-            group = name;
+            group = name.split(' ').next().unwrap_or(name);
         }
         let end = line.find(|c: char| !c.is_alphanumeric());
         let (of, rest) = line.split_at(end.unwrap_or(line.len()));
-        if !of.eq_ignore_ascii_case(&plain) || !rest.ends_with(',') {
+        if !of.eq_ignore_ascii_case(plain) || !rest.ends_with(',') {
             continue;
         }
         // Those of a model, if it has its own.
@@ -90,6 +102,16 @@ fn model_of(lock: &str, catalogue: &str) -> String {
         };
     }
     panic!("planted.txt: the catalogue has no type for {lock}; MODELS names one")
+}
+
+/// The folders with the sources of locks: links to those of two crates.
+const FOLDERS: [&str; 2] = ["locks", "library-models"];
+
+/// Returns the list of a folder's catalogue.
+fn list_of(folder: &str) -> String {
+    let text = fs::read_to_string(Path::new(folder).join("catalogue.rs")).expect("a catalogue");
+    let (_, list) = text.rsplit_once("catalogue! {").expect("its list");
+    list.to_owned()
 }
 
 /// Locks that others are built of, whose insides these use: copied unchanged.
@@ -160,13 +182,11 @@ const WORLD: &[&str] = &[
 fn main() {
     println!("cargo::rerun-if-changed=planted.txt");
     println!("cargo::rerun-if-changed=locks");
+    println!("cargo::rerun-if-changed=library-models");
     println!("cargo::rerun-if-changed=platform");
     println!("cargo::rerun-if-changed=pthread-protocols");
     let text = fs::read_to_string("planted.txt").expect("planted.txt is beside build.rs");
-    let catalogue = fs::read_to_string("locks/catalogue.rs").expect("the catalogue of the locks");
-    let (_, catalogue) = catalogue
-        .rsplit_once("catalogue! {")
-        .expect("the list of the catalogue");
+    let catalogue: String = FOLDERS.iter().map(|folder| list_of(folder)).collect();
     let (mut modules, mut table) = (String::new(), String::new());
     let bugs = text.split("\n@ ").skip(1);
     for (number, bug) in bugs.enumerate() {
@@ -184,7 +204,7 @@ fn main() {
             match planted(file, body) {
                 Some(source) => {
                     modules.push_str(&in_module(&format!("pub(super) mod {module}"), &source));
-                    let subject = model_of(lock, catalogue);
+                    let subject = model_of(lock, file, &catalogue);
                     let subject = subject.replace("super::MODULE", &format!("bugs::{module}"));
                     format!("Made::InSource(|| {{ type P = crate::platform::Loom; {subject} }})")
                 }
@@ -217,7 +237,7 @@ fn main() {
 /// Returns each source file of the locks and of what they run on, by the end of its
 /// path.
 fn sources() -> String {
-    let lines = ["locks", "platform", "pthread-protocols"]
+    let lines = ["locks", "library-models", "platform", "pthread-protocols"]
         .map(sources_of)
         .concat();
     format!("const FILES: &[(&str, &str)] = &[\n{lines}];\n")
@@ -259,8 +279,11 @@ fn in_module(head: &str, source: &str) -> String {
 /// Returns a source file of the locks, without its tests, and with the modules that it has in
 /// a folder of its own in their places.
 fn read(file: &str) -> Option<String> {
-    let path = Path::new("locks").join(file);
-    let mut source = format!("\n{}", fs::read_to_string(path).ok()?);
+    let paths = FOLDERS.iter().map(|folder| Path::new(folder).join(file));
+    let text = paths
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .next();
+    let mut source = format!("\n{}", text?);
     for tests in ["\n#[cfg(all(test", "\n#[cfg(test)]"] {
         if let Some(at) = source.find(tests) {
             source.truncate(at);

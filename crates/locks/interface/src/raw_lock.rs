@@ -85,6 +85,22 @@ pub struct Info {
     pub bytes_per_waiter: usize,
     /// Author, title, year.
     pub paper: &'static str,
+    /// Names promises that the model checker holds it to, beyond those that the other
+    /// fields say, with commas between.
+    #[doc(hidden)]
+    pub promises: &'static str,
+    /// Names promises of every lock that it does not make, or that cannot be explored to
+    /// the end.
+    #[doc(hidden)]
+    pub not_promised: &'static str,
+    /// The source file whose orderings it is there to show needed; `None`: all that it runs. A
+    /// lock inside it, whose own promises show its orderings needed, may need fewer here.
+    #[doc(hidden)]
+    pub orderings_of: Option<&'static str>,
+    /// The source files whose structure it is there to show needed; none: all that it runs. A
+    /// lock inside it has a record of its own, and promises more there.
+    #[doc(hidden)]
+    pub structure_of: &'static [&'static str],
 }
 
 impl Info {
@@ -108,6 +124,10 @@ impl Info {
         max_cpus: MAX_CPUS,
         bytes_per_waiter: 0,
         paper: "",
+        promises: "",
+        not_promised: "",
+        orderings_of: None,
+        structure_of: &[],
     };
 }
 

@@ -93,6 +93,7 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         shared_memory: true,
         bytes_per_waiter: 64,
         paper: "Anderson 1990",
+        promises: "anderson of two slots",
         ..Info::BASE
     };
 

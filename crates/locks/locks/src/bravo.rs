@@ -237,6 +237,9 @@ unsafe impl<P: Platform, L: RawLock<P, Ctx = ()> + RawRwLock> RawLock<P> for Bra
         cpu_numbers: true,
         paper: "Dice and Kogan 2019 (ATC)",
         readers_share: true,
+        promises: "biased, wraps, reader without number",
+        orderings_of: Some("locks/src/bravo.rs"),
+        structure_of: &["locks/src/bravo.rs"],
         ..L::INFO
     };
 

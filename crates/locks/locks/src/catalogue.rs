@@ -7,13 +7,11 @@ use crate::native::NativePlatform;
 use crate::platform::Platform;
 use crate::raw::{Info, RawLock, TimedLock};
 use crate::{
-    AbseilMutex, Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile,
-    Futex, FutexAdaptive, GlibcAdaptive, GlibcRw, GoMutex, Hemlock, Hmcs, Malthusian, Mcs, McsK42,
-    McsTimeout, McsTimeoutNode, McsTp, MplockAnderson, MplockClh, MplockMcs, MplockTicket,
-    MplockTicketPadded, MuslMutex, ParkingLotMutex, ParkingLotRw, PhaseFair, QSpinlock,
-    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Srw,
-    StdMutex, StdRw, SwiftMutex, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin,
-    VirtSpinBackoff, VirtSpinDelay,
+    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
+    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTimeoutNode, McsTp,
+    MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock,
+    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas,
+    TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 
@@ -37,11 +35,14 @@ pub struct Entry {
     pub context_free: bool,
 }
 
-const fn entry<L: RawLock<NativePlatform>>() -> Entry {
-    Entry {
-        info: L::INFO,
-        bytes: size_of::<L>(),
-        context_free: size_of::<L::Ctx>() == 0,
+impl Entry {
+    /// Returns the entry of a lock.
+    pub const fn of<L: RawLock<NativePlatform>>() -> Self {
+        Self {
+            info: L::INFO,
+            bytes: size_of::<L>(),
+            context_free: size_of::<L::Ctx>() == 0,
+        }
     }
 }
 
@@ -95,15 +96,13 @@ macro_rules! catalogue {
     (
         locks { $($lock:ident $([$($constant:expr),+])? $(=> [$($small:expr),+])? $(: $kind:ident)?,)* }
         shared_locks { $($shared:ident $([$($shared_constant:expr),+])? $(=> [$($shared_small:expr),+])?,)* }
-        sleeping_locks { $($sleeping:ident $([$($sleeping_constant:expr),+])? $(=> [$($sleeping_small:expr),+])?,)* }
         big_locks { $($big:ident $([$($big_constant:expr),+])? $(=> [$($big_small:expr),+])?,)* }
     ) => {
         /// Every lock, in the order in which tables show them.
         pub const ALL: &[Entry] = &[
-            $(entry::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
-            $(entry::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(),)*
-            $(entry::<$sleeping<NativePlatform $($(, { $sleeping_constant })+)?>>(),)*
-            $(entry::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
+            $(Entry::of::<$lock<NativePlatform $($(, { $constant })+)?>>(),)*
+            $(Entry::of::<$shared<NativePlatform $($(, { $shared_constant })+)?>>(),)*
+            $(Entry::of::<$big<NativePlatform $($(, { $big_constant })+)?>>(),)*
         ];
 
         // Each can be a static, or it does not compile.
@@ -112,9 +111,6 @@ macro_rules! catalogue {
         };)*
         $(const _: () = {
             static _LOCK: $shared<NativePlatform $($(, { $shared_constant })+)?> = $shared::new();
-        };)*
-        $(const _: () = {
-            static _LOCK: $sleeping<NativePlatform $($(, { $sleeping_constant })+)?> = $sleeping::new();
         };)*
         $(const _: () = {
             static _LOCK: $big<NativePlatform $($(, { $big_constant })+)?> = $big::new();
@@ -127,9 +123,6 @@ macro_rules! catalogue {
             })*
             $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$shared<P $($(, { $shared_constant })+)?>>());
-            })*
-            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<$sleeping<P $($(, { $sleeping_constant })+)?>>());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit::<$big<P $($(, { $big_constant })+)?>>());
@@ -148,9 +141,6 @@ macro_rules! catalogue {
             })*
             $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_shared::<$shared<P $($(, { $shared_constant })+)?>>());
-            })*
-            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<$sleeping<P $($(, { $sleeping_constant })+)?>>());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_big::<$big<P $($(, { $big_constant })+)?>>());
@@ -172,11 +162,6 @@ macro_rules! catalogue {
             $(if name == <$shared<P $($(, { $shared_constant })+)?> as RawLock<P>>::INFO.name {
                 return Some(visitor.visit_shared::<
                     in_model!($shared P [$($($shared_constant),+)?] $([$($shared_small),+])?)
-                >());
-            })*
-            $(if name == <$sleeping<P $($(, { $sleeping_constant })+)?> as RawLock<P>>::INFO.name {
-                return Some(visitor.visit::<
-                    in_model!($sleeping P [$($($sleeping_constant),+)?] $([$($sleeping_small),+])?)
                 >());
             })*
             $(if name == <$big<P $($(, { $big_constant })+)?> as RawLock<P>>::INFO.name {
@@ -265,6 +250,8 @@ catalogue! {
         Reciprocating,
         Fissile,
         Malthusian,
+        Futex,
+        FutexAdaptive,
     }
     shared_locks {
         RwQueued,
@@ -272,22 +259,6 @@ catalogue! {
         BravoPhaseFair,
         // The threads beyond the first two share a count.
         RwPerCpu[512] => [2],
-        StdRw,
-        ParkingLotRw[10] => [2],
-        GlibcRw[false],
-        GlibcRw[true],
-        Srw[1024] => [2],
-        AbseilMutex[1500] => [2],
-    }
-    sleeping_locks {
-        Futex,
-        FutexAdaptive,
-        GlibcAdaptive[100] => [2],
-        MuslMutex,
-        StdMutex,
-        ParkingLotMutex[10] => [2],
-        GoMutex[4] => [2],
-        SwiftMutex[20] => [2],
     }
     big_locks {
         MplockTicket[512] => [CPUS],

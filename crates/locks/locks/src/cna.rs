@@ -274,6 +274,8 @@ unsafe impl<P: Platform> RawLock<P> for Cna<P> {
         numa_aware: true,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2019",
+        promises: "short-lived, short-lived in one node, prefers again, in order within a node, \
+            prefers its node",
         ..Info::BASE
     };
 

@@ -246,6 +246,14 @@ unsafe impl<P: Platform, R: Recipe<P>, const NODES: usize> RawLock<P> for Cohort
         touches_after_release: true,
         bytes_per_waiter: R::BYTES_PER_WAITER,
         paper: "Dice, Marathe and Shavit 2012",
+        promises: match R::FAIRNESS {
+            Fairness::Unfair => {
+                "short-lived, lets others in, short-lived in one node, prefers \
+                its node"
+            }
+            _ => "short-lived, in order within a node, prefers its node",
+        },
+        structure_of: &["locks/src/cohort.rs", "P::preferences()"],
         ..Info::BASE
     };
 

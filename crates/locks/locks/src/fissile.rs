@@ -108,6 +108,8 @@ unsafe impl<P: Platform> RawLock<P> for Fissile<P> {
         numa_aware: true,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2020",
+        promises: "announced, loses races",
+        structure_of: &["locks/src/fissile.rs"],
         ..Info::BASE
     };
 

@@ -81,6 +81,7 @@ unsafe impl<P: Platform> RawLock<P> for Futex<P> {
         shared_memory: true,
         touches_after_release: true,
         paper: "Franke, Russell and Kirkwood 2002; Drepper 2011",
+        promises: "loses races",
         ..Info::BASE
     };
 
@@ -192,6 +193,7 @@ unsafe impl<P: Platform> RawLock<P> for FutexAdaptive<P> {
         name: "futex-adaptive",
         summary: "futex that spins first, for as long as was worth it",
         paper: "Drepper 2011; Karlin et al. 1991",
+        promises: "loses races",
         ..<Futex<P> as RawLock<P>>::INFO
     };
 

@@ -102,6 +102,7 @@ unsafe impl<P: Platform> RawLock<P> for Hemlock<P> {
         fairness: Fairness::Fifo,
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2021",
+        promises: "short-lived, one context",
         ..Info::BASE
     };
 

@@ -192,6 +192,7 @@ unsafe impl<P: Platform, const NODES: usize> RawLock<P> for Hmcs<P, NODES> {
         touches_after_release: true,
         bytes_per_waiter: 64,
         paper: "Chabbi, Fagan and Mellor-Crummey 2015",
+        promises: "short-lived, short-lived in one node, in order within a node, prefers its node",
         ..Info::BASE
     };
 

@@ -31,7 +31,6 @@
 //! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
-//! | readers and writers that sleep | [`StdRw`], [`ParkingLotRw`], [`GlibcRw`], [`Srw`], [`AbseilMutex`] | those of libraries, each with its preference |
 //! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
 //! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
 //! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
@@ -101,6 +100,7 @@ extern crate std;
 pub use lock_api;
 
 pub mod catalogue;
+mod instant;
 mod lock_api_impl;
 mod raw;
 
@@ -126,13 +126,9 @@ mod native {
 mod qnode {
     pub(crate) use locklab_platform::qnode::*;
 }
-mod sleepers {
-    pub(crate) use locklab_platform::sleepers::*;
-}
 #[doc(no_inline)]
 pub use platform::Platform;
 
-mod abseil_mutex;
 mod anderson;
 mod bravo;
 mod clh;
@@ -140,9 +136,6 @@ mod cna;
 pub mod cohort;
 mod fissile;
 mod futex;
-mod glibc_adaptive;
-mod glibc_rw;
-mod go_mutex;
 mod hemlock;
 mod hmcs;
 mod malthusian;
@@ -150,9 +143,6 @@ mod mcs;
 mod mcs_k42;
 mod mcs_timeout;
 pub mod mplock;
-mod musl_mutex;
-mod parking_lot;
-mod parking_lot_rw;
 mod phase_fair;
 mod qspinlock;
 mod qspinlock_cna;
@@ -162,18 +152,13 @@ mod reciprocating;
 mod rqspinlock;
 mod rw_per_cpu;
 mod rwlock;
-mod sleep_queue;
-mod srw;
-mod std_mutex;
-mod std_rw;
-mod swift_mutex;
 mod tas;
 mod ticket;
 mod ticket_prop;
 mod twa;
 mod virt_spin;
 
-pub use lock_api_impl::Instant;
+pub use instant::Instant;
 
 #[cfg(feature = "std")]
 #[doc(inline)]
@@ -204,7 +189,6 @@ pub use locklab_platform::{
     visible_reader::VisibleReader,
 };
 
-pub use abseil_mutex::AbseilMutex;
 pub use anderson::{Anderson, AndersonSlot};
 pub use bravo::{Bravo, BravoPhaseFair};
 pub use clh::{Clh, ClhHandle, ClhNode};
@@ -212,9 +196,6 @@ pub use cna::{Cna, CnaNode};
 pub use cohort::{Cohort, CohortBoMcs, CohortTktTkt};
 pub use fissile::Fissile;
 pub use futex::{Futex, FutexAdaptive};
-pub use glibc_adaptive::GlibcAdaptive;
-pub use glibc_rw::GlibcRw;
-pub use go_mutex::GoMutex;
 pub use hemlock::{Hemlock, HemlockGrant};
 pub use hmcs::{Hmcs, HmcsNode};
 pub use malthusian::{Malthusian, MalthusianNode};
@@ -222,9 +203,6 @@ pub use mcs::{Mcs, McsNode};
 pub use mcs_k42::McsK42;
 pub use mcs_timeout::{McsTimeout, McsTimeoutNode, McsTp};
 pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
-pub use musl_mutex::MuslMutex;
-pub use parking_lot::ParkingLotMutex;
-pub use parking_lot_rw::ParkingLotRw;
 pub use phase_fair::PhaseFair;
 pub use qspinlock::QSpinlock;
 pub use qspinlock_cna::QSpinlockCna;
@@ -234,10 +212,6 @@ pub use reciprocating::{Reciprocating, ReciprocatingElement};
 pub use rqspinlock::{AcquireError, RqSpinlock};
 pub use rw_per_cpu::RwPerCpu;
 pub use rwlock::RwQueued;
-pub use srw::Srw;
-pub use std_mutex::StdMutex;
-pub use std_rw::StdRw;
-pub use swift_mutex::SwiftMutex;
 pub use tas::{Byte, Tas, TasWord, Ttas, TtasWord, Width, Word};
 pub use ticket::Ticket;
 pub use ticket_prop::TicketProp;

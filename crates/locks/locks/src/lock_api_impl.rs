@@ -65,20 +65,6 @@ macro_rules! fair {
 }
 pub(crate) use fair;
 
-/// A time of [`crate::platform::Platform::now`], in nanoseconds: the deadline of
-/// `try_lock_until`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instant(pub u64);
-
-impl Instant {
-    /// Returns the instant `time` from now, or the last representable one if that is
-    /// earlier.
-    pub fn after<P: crate::platform::Platform>(time: core::time::Duration) -> Self {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self(P::now().saturating_add(nanoseconds))
-    }
-}
-
 /// Implements `lock_api::RawMutexTimed` for a lock of the macros above that is
 /// a [`crate::TimedLock`].
 macro_rules! timed {
@@ -88,10 +74,10 @@ macro_rules! timed {
             lock_api::RawMutexTimed for $lock<P, $($param,)? $($constant),*>
         {
             type Duration = core::time::Duration;
-            type Instant = $crate::lock_api_impl::Instant;
+            type Instant = $crate::instant::Instant;
 
             fn try_lock_for(&self, timeout: Self::Duration) -> bool {
-                self.try_lock_until($crate::lock_api_impl::Instant::after::<P>(timeout))
+                self.try_lock_until($crate::instant::Instant::after::<P>(timeout))
             }
 
             fn try_lock_until(&self, timeout: Self::Instant) -> bool {
@@ -179,20 +165,3 @@ macro_rules! shared {
     };
 }
 pub(crate) use shared;
-
-#[cfg(all(test, feature = "std", not(miri)))]
-mod tests {
-    use super::Instant;
-    use crate::NativePlatform as N;
-    use crate::platform::Platform;
-    use core::time::Duration;
-
-    /// A time in its unit; one that is too long for the clock never ends.
-    #[test]
-    fn an_instant_is_that_long_from_now() {
-        let before = N::now();
-        let Instant(later) = Instant::after::<N>(Duration::from_micros(3));
-        assert!((before + 3_000..=N::now() + 3_000).contains(&later));
-        assert_eq!(Instant::after::<N>(Duration::MAX), Instant(u64::MAX));
-    }
-}

@@ -307,6 +307,8 @@ unsafe impl<P: Platform> RawLock<P> for Malthusian<P> {
         parks: true,
         bytes_per_waiter: 64,
         paper: "Dice 2017",
+        promises: "many turns, sent off and called, called back, short-lived, short-lived among \
+            three, loses races",
         ..Info::BASE
     };
 

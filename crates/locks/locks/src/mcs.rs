@@ -135,6 +135,7 @@ unsafe impl<P: Platform> RawLock<P> for Mcs<P> {
         fairness: Fairness::Fifo,
         bytes_per_waiter: 64,
         paper: "Mellor-Crummey and Scott 1991",
+        promises: "short-lived",
         ..Info::BASE
     };
 

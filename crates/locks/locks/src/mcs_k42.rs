@@ -182,6 +182,8 @@ unsafe impl<P: Platform> RawLock<P> for McsK42<P> {
         fairness: Fairness::Fifo,
         bytes_per_waiter: 64,
         paper: "Auslander et al. 2002 (K42); Scott 2013",
+        promises: "loses races",
+        not_promised: "a place in the end",
         ..Info::BASE
     };
 

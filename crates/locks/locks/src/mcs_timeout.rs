@@ -285,6 +285,7 @@ const TIMEOUT: Info = Info {
     timeout: true,
     bytes_per_waiter: 64,
     paper: "Scott and Scherer 2001; Chabbi et al. 2017",
+    promises: "given up, place kept, after a failed try, in order again",
     ..Info::BASE
 };
 
@@ -293,6 +294,8 @@ const TIME_PUBLISHED: Info = Info {
     summary: "mcs-timeout that passes over waiters that do not run",
     fairness: Fairness::Unfair,
     paper: "He, Scherer and Scott 2005",
+    promises: "given up, running keep their place, after a failed try",
+    not_promised: "one comes to two, time in nesting",
     ..TIMEOUT
 };
 

@@ -228,6 +228,8 @@ unsafe impl<P: Platform> RawLock<P> for PhaseFair<P> {
         touches_after_release: true,
         paper: "Brandenburg and Anderson 2010",
         readers_share: true,
+        promises: "announced, readers wait, readers try behind, reader asks, one writer \
+            between, readers wrap, writer tries, wraps",
         ..Info::BASE
     };
 

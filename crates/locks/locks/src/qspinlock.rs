@@ -231,6 +231,11 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlock<P> {
         fairness: Fairness::Fifo,
         paper: "Long and Zijlstra 2013-2015 (LWN, March 2014)",
         cpu_numbers: true,
+        promises: "interrupted, queue while preempted, without node, queue advances, taken \
+            while preempted, neighbour in interrupt, in order again, interrupted twice, \
+            interrupted by qspinlock-pv",
+        orderings_of: Some("locks/src/qspinlock.rs"),
+        structure_of: &["locks/src/qspinlock.rs", "P::cpu()"],
         ..Info::BASE
     };
 

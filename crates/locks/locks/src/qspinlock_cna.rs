@@ -209,6 +209,10 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlockCna<P> {
         overtakes: Some(Overtakes::InAll(LOCAL)),
         numa_aware: true,
         paper: "Dice and Kogan 2019",
+        promises: "many turns, interrupted, overtaking in queue, queue while preempted, without \
+            node, queue advances, neighbour in interrupt",
+        orderings_of: Some("locks/src/qspinlock_cna.rs"),
+        structure_of: &["locks/src/qspinlock_cna.rs", "P::preferences()"],
         ..<QSpinlock<P> as RawLock<P>>::INFO
     };
 

@@ -276,6 +276,11 @@ unsafe impl<P: Platform, const READS: u32> RawLock<P> for QSpinlockPv<P, READS> 
         cpu_numbers: true,
         // It wakes the sleeper by the address of the word.
         touches_after_release: true,
+        promises: "both sleep, passes a sleeping head, interrupted, interrupted in queue, queue \
+            while preempted, returns while preempted, without node, neighbour in interrupt, \
+            interrupted twice, interrupted by qspinlock",
+        orderings_of: Some("locks/src/qspinlock_pv.rs"),
+        structure_of: &["locks/src/qspinlock_pv.rs", "P::cpu()"],
         ..Info::BASE
     };
 

@@ -54,6 +54,10 @@ unsafe impl<P: Platform> RawLock<P> for QSpinlockVirt<P> {
         name: "qspinlock-virt",
         summary: "qspinlock; virt-spin in a virtual machine",
         fairness: Fairness::Unfair,
+        promises: "virtualized, interrupted, queue while preempted, without node, queue \
+            advances, taken while preempted, interrupted twice",
+        orderings_of: None,
+        structure_of: &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
         ..<QSpinlock<P> as RawLock<P>>::INFO
     };
 

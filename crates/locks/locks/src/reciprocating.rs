@@ -127,6 +127,7 @@ unsafe impl<P: Platform> RawLock<P> for Reciprocating<P> {
         overtakes: Some(Overtakes::ByEachCpu(1)),
         bytes_per_waiter: 64,
         paper: "Dice and Kogan 2025",
+        promises: "short-lived",
         ..Info::BASE
     };
 

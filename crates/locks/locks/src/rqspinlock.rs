@@ -445,6 +445,9 @@ unsafe impl<P: Platform> RawLock<P> for RqSpinlock<P> {
         held_locks: true,
         cpu_numbers: true,
         paper: "Dwivedi 2025 (bpf-next, Linux 6.15)",
+        promises: "resilient, interrupted, without node, queue advances",
+        orderings_of: Some("locks/src/rqspinlock.rs"),
+        structure_of: &["locks/src/rqspinlock.rs"],
         ..Info::BASE
     };
 

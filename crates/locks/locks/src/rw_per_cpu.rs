@@ -228,6 +228,10 @@ unsafe impl<P: Platform, const CPUS: usize> RawLock<P> for RwPerCpu<P, CPUS> {
         touches_after_release: true,
         paper: "Hsieh and Weihl 1992 (IPPS); Linux 2012",
         readers_share: true,
+        promises: "announced, readers wait, readers try behind, reader asks, readers of each \
+            count, writer tries, readers of one count, reader without number",
+        orderings_of: Some("locks/src/rw_per_cpu.rs"),
+        structure_of: &["locks/src/rw_per_cpu.rs"],
         ..Info::BASE
     };
 

@@ -183,6 +183,10 @@ unsafe impl<P: Platform> RawLock<P> for RwQueued<P> {
         paper: "Mellor-Crummey and Scott 1991 (PPoPP); Long 2014",
         cpu_numbers: true,
         readers_share: true,
+        promises: "announced, readers wait, readers try behind, reader asks, readers at the \
+            limit, refused beside another",
+        orderings_of: Some("locks/src/rwlock.rs"),
+        structure_of: &["locks/src/rwlock.rs"],
         ..Info::BASE
     };
 

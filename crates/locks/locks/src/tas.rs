@@ -130,6 +130,7 @@ unsafe impl<P: Platform, W: Width<P>> RawLock<P> for Tas<P, W> {
         timeout: true,
         shared_memory: true,
         paper: "Anderson 1990",
+        promises: "loses races",
         ..Info::BASE
     };
 
@@ -227,6 +228,7 @@ unsafe impl<P: Platform, W: Width<P>> RawLock<P> for Ttas<P, W> {
         timeout: true,
         shared_memory: true,
         paper: "Rudolph and Segall 1984",
+        promises: "loses races",
         ..Info::BASE
     };
 

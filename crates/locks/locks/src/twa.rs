@@ -98,6 +98,7 @@ unsafe impl<P: Platform, const SLOTS: usize> RawLock<P> for Twa<P, SLOTS> {
         shared_memory: true,
         touches_after_release: true,
         paper: "Dice and Kogan 2019 (TWA)",
+        promises: "twa of four slots, wraps, in order again",
         ..Info::BASE
     };
 

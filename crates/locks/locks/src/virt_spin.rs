@@ -119,6 +119,7 @@ unsafe impl<P: Platform, const FIRST: u32, const MOST: u32> RawLock<P>
         } else {
             "LKML, September 2015"
         },
+        promises: "loses races",
         ..Info::BASE
     };
 

@@ -6,7 +6,7 @@ use locklab_lab::experiment::Key;
 use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
     FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Outcome, Placement, Scenario, Stop, Workload,
-    can_be_simulated,
+    can_be_simulated, current_name,
 };
 use locklab_workload::{Cells, Place, Unit, Work, mix};
 use serde::ser::Error as _;
@@ -92,8 +92,8 @@ impl Spec {
     #[must_use]
     pub fn new(baseline: &str, experiment: &str, cells: Cells) -> Self {
         Self {
-            baseline: baseline.into(),
-            experiment: experiment.into(),
+            baseline: current_name(baseline).into(),
+            experiment: current_name(experiment).into(),
             cells,
             acquisitions: None,
             operations: None,

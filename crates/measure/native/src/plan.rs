@@ -16,6 +16,7 @@ use locklab_host::clock::{self, nanos};
 use locklab_host::error::Error;
 use locklab_host::topology::{Topology, ranges};
 use locklab_lab::experiment::Key;
+use locklab_library_models::catalogue::current_name;
 use locklab_workload::{Cells, MOST_THREADS, Work, mix, turns::longest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -67,8 +68,8 @@ impl Spec {
     #[must_use]
     pub fn new(baseline: &str, experiment: &str) -> Self {
         Self {
-            baseline: baseline.into(),
-            experiment: experiment.into(),
+            baseline: current_name(baseline).into(),
+            experiment: current_name(experiment).into(),
             cells: Cells::default(),
             trace: None,
             pin: None,
@@ -354,6 +355,7 @@ fn check_mix(spec: &Spec) -> Result<(), Error> {
 
 fn check_lock(subject: &Subject, spec: &Spec) -> Result<(), Error> {
     let info = &subject.info;
+    subject.check_measured()?;
     if spec.processes && !info.shared_memory {
         let able: Vec<&str> = subject::all()
             .iter()

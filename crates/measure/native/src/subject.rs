@@ -1,5 +1,5 @@
-//! The locks that can be measured here, by name: those of the catalogue and
-//! their peers.
+//! The locks that have a name: those of the catalogue, their peers, and those of libraries
+//! of which there is a model and nothing to measure.
 
 #[cfg(target_env = "gnu")]
 use super::peers::PthreadAdaptive;
@@ -9,7 +9,8 @@ use super::peers_with_readers::PthreadWriters;
 use super::peers_with_readers::{ParkingLotRwLock, PthreadReaders, StdRwLock};
 use crate::lock_code::LockCode;
 use locklab_host::error::Error;
-use locklab_locks::catalogue::{self, Visitor};
+use locklab_library_models::catalogue::{self as models, current_name};
+use locklab_locks::catalogue::{self, Entry, Visitor};
 use locklab_locks::{Info, NativePlatform, RawLock};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -25,44 +26,76 @@ pub struct Subject {
     pub context_free: bool,
     /// Says whether it belongs to another library, for comparison only.
     pub peer: bool,
+    /// Says whether its code can run here; of others there is a model.
+    pub measured: bool,
 }
 
 /// The commands under which a lock works, and their letters in a table.
-pub const WORLDS: [(char, &str); 3] = [('m', "matrix"), ('s', "matrix --on"), ('r', "run")];
+pub const WORLDS: [(char, &str); 4] = [
+    ('m', "matrix"),
+    ('s', "matrix --on"),
+    ('v', "verify"),
+    ('r', "run"),
+];
 
 impl Subject {
-    /// Returns which of [`WORLDS`] it works in: a lock of the catalogue in all, a peer
-    /// where its own code runs, and where the simulator has its description.
+    /// Returns which of [`WORLDS`] it works in: a lock of the catalogue in all, a library's
+    /// where its own code runs, and where the simulator and the checker have a model of it.
     #[must_use]
-    pub fn works_in(&self, simulated: impl Fn(&str) -> bool) -> [bool; 3] {
+    pub fn works_in(&self, simulated: bool, verified: bool) -> [bool; 4] {
         let interposed =
             !self.peer || self.info.name == <Pthread as RawLock<NativePlatform>>::INFO.name;
-        [true, !self.peer || simulated(self.info.name), interposed]
+        let ours = !self.peer;
+        [
+            self.measured,
+            ours || simulated,
+            ours || verified,
+            interposed,
+        ]
+    }
+
+    /// Checks that its code can run here.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is only a model of it.
+    pub fn check_measured(&self) -> Result<(), Error> {
+        match self.measured {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "'{}' is a model of another library's lock, which only a simulation runs; add \
+                 --on MACHINE",
+                self.info.name
+            ))),
+        }
+    }
+
+    const fn listed(entry: &Entry, peer: bool, measured: bool) -> Self {
+        Self {
+            info: entry.info,
+            bytes: entry.bytes,
+            context_free: entry.context_free,
+            peer,
+            measured,
+        }
     }
 }
 
 fn peer<L: RawLock<NativePlatform>>() -> Subject {
-    Subject {
-        info: L::INFO,
-        bytes: size_of::<L>(),
-        context_free: size_of::<L::Ctx>() == 0,
-        peer: true,
-    }
+    Subject::listed(&Entry::of::<L>(), true, true)
 }
 
 /// Returns all of them, in the order in which tables show them.
 #[must_use]
 pub fn all() -> Vec<Subject> {
-    catalogue::ALL
-        .iter()
-        .map(|entry| Subject {
-            info: entry.info,
-            bytes: entry.bytes,
-            context_free: entry.context_free,
-            peer: false,
-        })
-        .chain(peers())
-        .collect()
+    let ours = catalogue::ALL.iter();
+    let ours = ours.map(|entry| Subject::listed(entry, false, true));
+    let mut all: Vec<Subject> = ours.chain(peers()).collect();
+    for model in models::ALL {
+        if all.iter().all(|lock| lock.info.name != model.info.name) {
+            all.push(Subject::listed(model, true, false));
+        }
+    }
+    all
 }
 
 /// Locks that are not in the catalogue, such as a user's own.
@@ -95,7 +128,7 @@ pub(crate) fn code(name: &str) -> Option<LockCode> {
     registered.or_else(|| visit(name, Find))
 }
 
-/// Returns the lock called `name`.
+/// Returns the lock called `name`, now or in an earlier version.
 ///
 /// # Errors
 /// If there is no such lock; the message names the closest ones.
@@ -104,6 +137,7 @@ pub fn find(name: &str) -> Result<Subject, Error> {
         return Ok(subject);
     }
     let all = all();
+    let name = current_name(name);
     if let Some(subject) = all.iter().find(|s| s.info.name == name) {
         return Ok(*subject);
     }
@@ -216,7 +250,20 @@ mod tests {
             }
         }
         for subject in all() {
-            assert_eq!(visit(subject.info.name, Name), Some(subject.info.name));
+            let name = subject.info.name;
+            let visited = visit(name, Name);
+            assert_eq!(visited, subject.measured.then_some(name));
+            assert_eq!(subject.check_measured().is_ok(), subject.measured);
+        }
+    }
+
+    #[test]
+    fn a_lock_has_one_name_and_is_found_by_its_earlier_ones() {
+        let all = all();
+        for (before, now) in models::RENAMED {
+            let listed = |name| all.iter().filter(|lock| lock.info.name == name).count();
+            assert_eq!((listed(before), listed(now)), (0, 1), "{before}, {now}");
+            assert_eq!(find(before).unwrap().info.name, now);
         }
     }
 }

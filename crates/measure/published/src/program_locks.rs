@@ -14,8 +14,9 @@ use crate::awn::{Awn, YieldingTicket};
 use crate::lockhammer;
 use crate::made::{Make, simulated};
 use crate::sleeping::{Boxed, CasOnly, Napping, SwappingAdaptive};
+use locklab_library_models::StdMutex;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
-use locklab_locks::{Futex, FutexAdaptive, Info, RawLock, StdMutex, Tas, catalogue};
+use locklab_locks::{Futex, FutexAdaptive, Info, RawLock, Tas, catalogue};
 use locklab_sim::{ParkingLot, Pthread, Sim, library_locks};
 use std::sync::Once;
 

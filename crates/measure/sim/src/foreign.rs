@@ -7,6 +7,7 @@
 use crate::error::SimError;
 use crate::libraries::library_locks;
 use crate::scenario::{Scenario, Simulation};
+use locklab_library_models::catalogue::current_name;
 use locklab_locks::catalogue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -43,6 +44,7 @@ pub(crate) fn registered(name: &str) -> Option<Arc<dyn Foreign>> {
 
 /// Returns whether a scenario can name this lock.
 pub fn can_be_simulated(name: &str) -> bool {
+    let name = current_name(name);
     catalogue::ALL.iter().any(|entry| entry.info.name == name)
         || library_locks().any(|of_library| of_library == name)
         || registered(name).is_some()

@@ -88,6 +88,7 @@ pub use distance::Distance;
 pub use error::{CpuState, SimError, StuckReport};
 pub use foreign::{Foreign, can_be_simulated, register};
 pub use libraries::{ParkingLot, Pthread, library_locks};
+pub use locklab_library_models::catalogue::current_name;
 /// Says what the turns of [`Mixed`] do.
 pub use locklab_workload as turns;
 pub use machine::{

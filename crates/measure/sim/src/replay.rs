@@ -10,7 +10,7 @@ use crate::error::{SimError, refused, unknown_lock};
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
-use crate::libraries::{self, Pthread, PthreadRwlock};
+use crate::libraries::{self, Pthread};
 use crate::machine::{FigureKey, Machine};
 use crate::metrics::outcome;
 use crate::outcome::Latency;
@@ -19,6 +19,7 @@ use crate::platform::{Sim, Word};
 use crate::play::{Locks, Player, Tally};
 use crate::scenario::MOST_THREADS;
 use crate::topology::{Placement, Topology};
+use locklab_library_models::GlibcRw;
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::platform::{Atomic, Platform};
 use locklab_locks::{Parking, RawLock};
@@ -123,7 +124,7 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
         }
         Subject::Glibc => {
             let mutex = Kind::<Pthread>::by_word();
-            let rwlock = Kind::<PthreadRwlock>::by_word();
+            let rwlock = Kind::<GlibcRw<Sim, false>>::by_word();
             let kind = |lock: &locklab_replay::Lock| -> &dyn LockKind {
                 match lock.shared {
                     true => &rwlock,

@@ -269,6 +269,7 @@ impl OwnLock {
             bytes: facts.lock_bytes,
             context_free: facts.ctx_bytes <= 1,
             peer: false,
+            measured: true,
         }
     }
 

@@ -30,6 +30,7 @@ where
         bytes: size_of::<N>(),
         context_free: size_of::<N::Ctx>() == 0,
         peer: false,
+        measured: true,
     };
     subject::register(subject, LockCode::of::<N>());
     locklab_sim::register(name, Arc::new(Simulated::<S>(PhantomData)));

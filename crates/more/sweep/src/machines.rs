@@ -194,7 +194,7 @@ impl Machines {
 
 fn pairs_of(file: &SweepFile) -> Result<Vec<LockPair>, Error> {
     lock_pairs(file, |name| {
-        own_locks::is_known(name) || subject::find(name).is_ok()
+        own_locks::is_known(name) || subject::find(name).is_ok_and(|lock| lock.measured)
     })
 }
 

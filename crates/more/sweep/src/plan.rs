@@ -13,7 +13,7 @@ use crate::file::{Place, SweepFile};
 use locklab_host::error::Error;
 use locklab_locks::catalogue;
 use locklab_modelled::Spec;
-use locklab_sim::{Machine, Stop, can_be_simulated};
+use locklab_sim::{Machine, Stop, can_be_simulated, current_name};
 use locklab_workload::{Place as CellPlace, Work};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -335,18 +335,19 @@ pub(crate) fn lock_pairs(
     let all = || catalogue::ALL.iter().map(|entry| entry.info.name);
     let mut pairs: Vec<LockPair> = Vec::new();
     for baseline in file.baseline.names() {
+        let baseline = current_name(baseline);
         for asked in file.experiment.names() {
             let names: Vec<String> = if asked == "all" {
                 all().filter(|name| can(name)).map(str::to_owned).collect()
             } else {
-                vec![asked.clone()]
+                vec![current_name(asked).to_owned()]
             };
             for experiment in names {
-                if experiment == *baseline && asked == "all" {
+                if experiment == baseline && asked == "all" {
                     continue;
                 }
                 let pair = LockPair {
-                    baseline: baseline.clone(),
+                    baseline: baseline.to_owned(),
                     experiment,
                 };
                 if !pairs.contains(&pair) {

@@ -3,7 +3,9 @@
 use crate::fewer::Fewer;
 use crate::here::Here;
 use locklab_host::error::Error;
-use locklab_sim::{FigureKey, Machine, Subject, Waiters, can_be_simulated, library_locks};
+use locklab_sim::{
+    FigureKey, Machine, Subject, Waiters, can_be_simulated, current_name, library_locks,
+};
 
 /// Describes what is asked.
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Candidate {
             _ => (name, Waiters::SpinThenPark),
         };
         let candidate = Self {
-            lock: lock.to_owned(),
+            lock: current_name(lock).to_owned(),
             waiters,
         };
         let waits = waiters == Waiters::SpinThenPark || candidate.can_be_tried();

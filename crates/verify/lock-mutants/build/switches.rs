@@ -70,6 +70,8 @@ pub(crate) type Site = (String, u32, u32, String);
 /// The switches put in so far, and where the next come.
 pub(crate) struct Switches {
     pub(crate) sites: Vec<Site>,
+    /// The folder of the crate whose files are entered.
+    pub(crate) folder: &'static str,
     constants: Constants,
     files: Vec<String>,
     /// Fields of the structs of each file: name to the next one of its type.
@@ -120,6 +122,7 @@ impl Switches {
     pub(crate) fn new(constants: Constants) -> Self {
         Self {
             sites: Vec::new(),
+            folder: "",
             constants,
             files: Vec::new(),
             fields: BTreeMap::new(),
@@ -128,7 +131,8 @@ impl Switches {
 
     /// Begins this file: what follows is of it.
     pub(crate) fn enter(&mut self, file: &Path) {
-        self.files.push(format!("locks/src/{}", file.display()));
+        let file = file.display();
+        self.files.push(format!("{}/src/{file}", self.folder));
         self.fields.clear();
     }
 

@@ -6,6 +6,7 @@ use crate::numbers::THREAD_NUMBERS;
 use crate::property::Property;
 use crate::run;
 use crate::spin_then_park::SPIN_THEN_PARK;
+use locklab_library_models::catalogue as library_models;
 use locklab_locks::catalogue;
 use std::fmt;
 
@@ -13,12 +14,13 @@ use std::fmt;
 const NO_LOCKS: [&str; 3] = [SPIN_THEN_PARK, THREAD_NUMBERS, INTERPOSER];
 
 /// Returns everything that can be verified, in the order in which tables show it:
-/// the locks of the catalogue, then the waiting policy that they can take, the
+/// the locks of the catalogue, the models of other libraries' locks, then the waiting policy that they can take, the
 /// numbers of threads, by which some find their queue nodes, and what the
 /// interposer does beside them.
 pub fn names() -> Vec<&'static str> {
-    let locks = catalogue::ALL.iter().map(|entry| entry.info.name);
-    locks.chain(NO_LOCKS).collect()
+    let locks = catalogue::ALL.iter().chain(library_models::ALL);
+    let names = locks.map(|entry| entry.info.name);
+    names.chain(NO_LOCKS).collect()
 }
 
 /// A change of a lock's source that makes another lock.

@@ -2,6 +2,7 @@
 //! again.
 
 use locklab_lock_mutants as locks;
+use locklab_lock_mutants::library_models;
 
 #[allow(clippy::duplicate_mod, reason = "of other locks")]
 #[path = "models.rs"]

@@ -6,6 +6,7 @@
 //! five hundred atomics for each of a million executions would be the whole
 //! cost, and a small array goes round within one.
 
+use super::library_models;
 use super::locks::catalogue::{self, KindVisitor};
 use super::locks::lock_api::RawRwLockDowngrade;
 use super::locks::platform::Platform;
@@ -67,156 +68,67 @@ pub(crate) fn model<P: Platform, const CPUS: usize>(name: &str) -> Option<Arc<dy
         "rqspinlock" => Some(subject::failing::<P, RqSpinlock<P>>(|lock| {
             lock.lock_or_fail().is_ok()
         })),
-        _ => catalogue::visit_model::<P, CPUS, _>(name, ToSubject),
+        _ => catalogue::visit_model::<P, CPUS, _>(name, ToSubject)
+            .or_else(|| library_models::catalogue::visit_model::<P, _>(name, ToSubject)),
     }
 }
 
 /// Returns what the lock called `name` promises, the cheapest first; `None` if there is no such
 /// lock.
 pub(crate) fn properties_of(name: &str) -> Option<Vec<Property>> {
-    Some(properties_of_model(name, &model::<Loom, ROOM>(name)?))
+    Some(properties_of_model(&model::<Loom, ROOM>(name)?))
 }
 
-/// Returns what `lock`, which is that called `name` or one with a bug, promises.
-pub(crate) fn properties_of_model(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
+/// Returns what `lock`, or one with a bug, promises: all by what its `INFO` says.
+pub(crate) fn properties_of_model(lock: &Arc<dyn Subject>) -> Vec<Property> {
+    let info = lock.info();
     let mut all = promises(lock);
-    let swaps_until_it_sleeps = matches!(
-        name,
-        "parkinglot-mutex" | "go-mutex" | "parkinglot-rw" | "srw" | "abseil-mutex"
-    );
-    if name == "mcs-k42" || swaps_until_it_sleeps {
-        // Who comes swaps the tail for its own in a loop, which may lose every race, or
-        // says so that it will sleep.
-        all.retain(|property| property.name != "a place in the end");
-    }
-    if name == "mcs-tp" {
-        // Its waiters read the clock and each other's times at every turn, so
-        // that not even one preemption of four threads ends within the limit.
-        all.retain(|property| property.name != "one comes to two");
-        // For the same reason no time passes in this one.
+    let is_left_out = |name: &str| names(info.not_promised).any(|left_out| left_out == name);
+    all.retain(|property| !is_left_out(property.name));
+    if is_left_out("time in nesting") {
         for property in all.iter_mut().filter(|p| p.name == "nesting") {
             property.setting.clock = false;
         }
     }
-    if name == "abseil-mutex" {
-        // Its waiters and its releases retry each step that another's forestalls, so that not
-        // even one preemption of four threads ends within the limit. What only four show is in
-        // "one comes to a sleeper".
-        all.retain(|property| property.name != "one comes to two");
-    }
-    if lock.info().timeout {
+    if info.timeout {
         all.extend(timed(lock));
     }
-    if lock.info().readers_share {
+    if info.readers_share {
         all.extend(read_write(lock));
     }
-    if lock.info().recursive {
+    if info.recursive {
         all.extend(big_properties(lock));
     }
-    all.extend(more_properties(name, lock));
-    if name.starts_with("qspinlock") || name == "rqspinlock" {
-        all.extend(without_node(lock));
-        if !lock.info().parks {
-            all.extend(queue_advances_during_preemption(lock));
-        }
+    for name in names(info.promises) {
+        let made = MORE.iter().find(|(known, _)| *known == name);
+        let (_, make) = made.unwrap_or_else(|| panic!("{}: no promise is '{name}'", info.name));
+        all.extend(make(lock));
     }
-    if matches!(name, "qspinlock" | "qspinlock-virt") {
-        all.push(taken_during_preemption(lock));
-    }
-    if matches!(name, "qspinlock" | "qspinlock-pv" | "qspinlock-cna") {
-        all.push(neighbour_in_interrupt(lock));
-    }
-    let races = [
-        "tas",
-        "tas-word",
-        "ttas",
-        "ttas-word",
-        "virt-spin",
-        "virt-spin-delay",
-        "virt-spin-backoff",
-        "fissile",
-        "mcs-k42",
-        "malthusian",
-        "futex",
-        "futex-adaptive",
-        "musl-mutex",
-        "std-mutex",
-        "glibc-adaptive",
-        "parkinglot-mutex",
-        "go-mutex",
-        "swift-mutex",
-        "abseil-mutex",
-        "std-rw",
-        "parkinglot-rw",
-        "glibc-rw",
-        "glibc-rw-w",
-        "srw",
-    ];
-    if races.contains(&name) {
-        all.push(loses_races(lock));
-    }
-    if matches!(name, "mcs-timeout" | "mcs-tp") {
-        all.push(after_a_failed_try(lock));
-    }
-    if matches!(
-        name,
-        "twa"
-            | "phase-fair"
-            | "bravo"
-            | "mplock-ticket"
-            | "mplock-ticket-padded"
-            | "mplock-anderson"
-    ) {
-        all.push(wraps_during_preemption(lock));
-    }
-    if matches!(name, "bravo" | "rw-per-cpu") {
-        all.push(reader_without_number(lock));
-    }
-    if lock.info().numa_aware {
+    if info.numa_aware {
         all.push(moves_between_nodes(lock));
     }
-    if matches!(name, "cna" | "hmcs" | "c-bo-mcs") {
-        all.push(short_lived_in_one_node(lock));
-    }
-    if name == "cna" {
-        all.push(prefers_again(lock));
-    }
-    if matches!(name, "cna" | "hmcs" | "c-tkt-tkt") {
-        all.push(in_order_within_a_node(lock));
-    }
-    // Whose places are used again by others, or are their CPU's.
-    if matches!(
-        name,
-        "qspinlock" | "mcs-timeout" | "twa" | "mplock-anderson" | "mplock-mcs"
-    ) {
-        all.push(in_order_again_and_again(lock));
-    }
-    if matches!(name, "qspinlock" | "qspinlock-virt" | "qspinlock-pv") {
-        all.extend([interrupted_twice(lock), last_cpus(lock)]);
-    }
-    if let Some(other) = of_another_kind(name) {
-        all.push(interrupted_by_another(lock, &other));
-    }
-    if matches!(name, "cna" | "hmcs" | "c-bo-mcs" | "c-tkt-tkt") {
-        all.push(prefers_its_node(lock));
-    }
-    all.push(programs(lock, operations(name, lock)));
+    all.push(programs(lock, operations(lock)));
     for property in &mut all {
-        property.orderings_of = property.orderings_of.or(orderings_of(name));
-        property.structure_of = structure_of(name);
+        property.orderings_of = property.orderings_of.or(info.orderings_of);
+        property.structure_of = info.structure_of;
     }
     all
 }
 
+/// Returns the names in a list of an [`locklab_locks::Info`].
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(", ").filter(|name| !name.is_empty())
+}
+
 /// Returns what can be asked of a lock in any program.
-fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
+fn operations(lock: &Arc<dyn Subject>) -> Operations {
     let info = lock.info();
     Operations {
         reads: info.readers_share,
         try_read: info.readers_share,
         downgrade: info.readers_share,
         timed: info.timeout,
-        fails: name == "rqspinlock",
+        fails: names(info.promises).any(|name| name == "resilient"),
         big: info.recursive,
         // Of the others the count of readers is at its limit.
         wraps: lock.counts(),
@@ -224,239 +136,162 @@ fn operations(name: &str, lock: &Arc<dyn Subject>) -> Operations {
     }
 }
 
-/// Returns a lock with code of its own that takes the same queue nodes of a CPU.
-fn of_another_kind(name: &str) -> Option<Arc<dyn Subject>> {
-    match name {
-        "qspinlock" => model::<Loom, ROOM>("qspinlock-pv"),
-        "qspinlock-pv" => model::<Loom, ROOM>("qspinlock"),
-        _ => None,
-    }
-}
+/// Makes promises of a lock.
+type Make = fn(&Arc<dyn Subject>) -> Vec<Property>;
 
-/// Returns what some locks promise beyond what every lock does, and their `INFO` does not say.
-fn more_properties(name: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
-    match name {
-        "anderson" => {
-            let two = subject::<Loom, Anderson<Loom, 2>>();
-            let mut all = two_slots(&two);
-            all.extend(more_turns_than_slots(&two));
-            all.extend([short_lived(&two, 2), just_made(&two)]);
-            all
-        }
-        "mplock-anderson" => {
-            let two = subject::<Loom, MplockAnderson<Loom, 2>>();
-            let mut all = two_slots(&two);
-            all.push(Property {
-                name: "goes round meanwhile, 2",
-                ..wraps_during_preemption(&two)
-            });
-            all
-        }
-        "hemlock" => vec![short_lived(lock, 2), just_made(lock), one_context(lock)],
-        "mcs" | "cna" | "c-tkt-tkt" | "hmcs" | "reciprocating" => {
-            vec![short_lived(lock, 2), just_made(lock)]
-        }
-        "c-bo-mcs" => vec![short_lived(lock, 2), just_made(lock), lets_others_in(lock)],
-        "malthusian" => {
-            let mut all = Vec::from(many_turns(lock));
-            all.extend(sent_off_and_called(lock));
-            all.extend([
-                called_back(lock),
-                short_lived(lock, 2),
-                short_lived(lock, 3),
-                just_made(lock),
-            ]);
-            all
-        }
-        "twa" => {
-            // Two slots are one another's neighbours on both sides.
-            let four = promises(&subject::<Loom, Twa<Loom, 4>>());
-            let named = |property: &Property| property.name == "one comes to two";
-            let of_four = four.into_iter().filter(named);
-            of_four
-                .map(|property| Property {
-                    name: "one to two, four slots",
-                    ..property
-                })
-                .collect()
-        }
-        "fissile" => Vec::from(announced(lock)),
-        "qspinlock" => vec![interrupted(lock), queue_during_preemption(lock)],
-        "qspinlock-pv" => vec![
-            both_sleep(lock),
-            passes_a_sleeping_head(lock),
-            interrupted(lock),
-            interrupted_in_queue(lock),
-            queue_during_preemption(lock),
-            returns_during_preemption(lock),
-        ],
-        "qspinlock-virt" => {
-            let mut all = virtualized(lock);
-            all.extend([interrupted(lock), queue_during_preemption(lock)]);
-            all
-        }
-        "qspinlock-cna" => {
-            let mut all = Vec::from(many_turns(lock));
-            all.extend([
-                interrupted(lock),
-                overtaking_in_queue(lock),
-                overtaking_in_one_order(lock),
-                passed_over_in_queue(lock),
-                prefers_again_in_queue(lock),
-                queue_during_preemption(lock),
-            ]);
-            all
-        }
-        "mcs-timeout" | "mcs-tp" => {
-            let mut all = given_up(lock);
-            match name {
-                "mcs-tp" => all.extend(running_keep_place(lock)),
-                _ => all.push(place_kept(lock)),
-            }
-            all
-        }
-        "rqspinlock" => [resilient(lock), vec![interrupted(lock)]].concat(),
-        "rw-queued" => {
-            let mut all = Vec::from(announced(lock));
-            all.extend([
-                readers_wait(lock),
-                readers_try_behind(lock),
-                reader_asks(lock),
-                readers_at_the_limit(lock),
-                refused_beside_another(lock),
-            ]);
-            all
-        }
-        "phase-fair" => {
-            let mut all = Vec::from(announced(lock));
-            all.extend([
-                readers_wait(lock),
-                readers_try_behind(lock),
-                reader_asks(lock),
-                one_writer_between(lock),
-            ]);
-            all.extend(readers_wrap(lock));
-            all.extend(writer_tries(lock));
-            all
-        }
-        "std-rw" => {
-            let mut all = writer_tries(lock);
-            all.push(reader_asks(lock));
-            all
-        }
-        "glibc-rw" | "glibc-rw-w" => {
-            let mut all = writer_tries(lock);
-            all.extend([reader_asks(lock), readers_at_the_limit(lock)]);
-            if name == "glibc-rw-w" {
-                all.extend([
-                    readers_wait(lock),
-                    readers_try_behind(lock),
-                    readers_looked_before(lock),
-                ]);
-            }
-            all
-        }
-        "srw" => {
-            let mut all = writer_tries(lock);
-            all.extend([
-                readers_try_behind(lock),
-                reader_asks(lock),
-                readers_at_the_limit(lock),
-            ]);
-            all
-        }
-        "parkinglot-mutex" => vec![handed_over(lock, 0)],
-        "abseil-mutex" => {
-            let mut all = writer_tries(lock);
-            all.extend([
-                comes_to_a_sleeper(lock),
-                readers_try_behind(lock),
-                reader_asks(lock),
-                readers_at_the_limit(lock),
-            ]);
-            all.extend(newcomers_wait(lock));
-            all
-        }
-        // Who has waited for long says so when it sleeps again.
-        "go-mutex" => {
-            let mut all = vec![handed_over(lock, 1)];
-            all.extend(one_starves(lock));
-            all
-        }
-        // Who waits for readers has closed the lock to others.
-        "parkinglot-rw" => {
-            let mut all = writer_tries(lock);
-            all.extend([
-                handed_over(lock, 0),
-                readers_wait(lock),
-                readers_try_behind(lock),
-                reader_asks(lock),
-                readers_at_the_limit(lock),
-            ]);
-            all
-        }
-        // Its readers pass a writer that waits for the lock inside.
-        "bravo" => biased(lock),
-        "rw-per-cpu" => {
-            let mut all = Vec::from(announced(lock));
-            all.extend([
-                readers_wait(lock),
-                readers_try_behind(lock),
-                reader_asks(lock),
-                readers_of_each_count(lock),
-            ]);
-            all.extend(writer_tries(lock));
-            // Where no CPU has an entry, all share one count.
-            all.extend(readers_of_one_count(&subject::shared::<
-                Loom,
-                RwPerCpu<Loom, 0>,
-            >()));
-            all
-        }
-        _ => Vec::new(),
-    }
-}
+/// The promises that a lock's `INFO` names, and how each is made.
+const MORE: &[(&str, Make)] = &[
+    ("after a failed try", |lock| vec![after_a_failed_try(lock)]),
+    ("anderson of two slots", |_| {
+        let two = subject::<Loom, Anderson<Loom, 2>>();
+        let mut all = two_slots(&two);
+        all.extend(more_turns_than_slots(&two));
+        all.extend([short_lived(&two, 2), just_made(&two)]);
+        all
+    }),
+    ("announced", |lock| announced(lock).into()),
+    ("biased", |lock| biased(lock)),
+    ("both sleep", |lock| vec![both_sleep(lock)]),
+    ("called back", |lock| vec![called_back(lock)]),
+    ("comes to a sleeper", |lock| vec![comes_to_a_sleeper(lock)]),
+    ("given up", |lock| given_up(lock)),
+    ("handed over", |lock| vec![handed_over(lock, 0)]),
+    // Who has waited for long says so when it sleeps again.
+    ("handed over by starvation", |lock| {
+        let mut all = vec![handed_over(lock, 1)];
+        all.extend(one_starves(lock));
+        all
+    }),
+    ("in order again", |lock| {
+        vec![in_order_again_and_again(lock)]
+    }),
+    ("in order within a node", |lock| {
+        vec![in_order_within_a_node(lock)]
+    }),
+    ("interrupted", |lock| vec![interrupted(lock)]),
+    ("interrupted by qspinlock", |lock| {
+        interrupted_by("qspinlock", lock)
+    }),
+    ("interrupted by qspinlock-pv", |lock| {
+        interrupted_by("qspinlock-pv", lock)
+    }),
+    ("interrupted in queue", |lock| {
+        vec![interrupted_in_queue(lock)]
+    }),
+    ("interrupted twice", |lock| {
+        vec![interrupted_twice(lock), last_cpus(lock)]
+    }),
+    ("lets others in", |lock| vec![lets_others_in(lock)]),
+    ("loses races", |lock| vec![loses_races(lock)]),
+    ("many turns", |lock| many_turns(lock).into()),
+    ("mplock-anderson of two slots", |_| {
+        let two = subject::<Loom, MplockAnderson<Loom, 2>>();
+        let mut all = two_slots(&two);
+        all.push(Property {
+            name: "goes round meanwhile, 2",
+            ..wraps_during_preemption(&two)
+        });
+        all
+    }),
+    ("neighbour in interrupt", |lock| {
+        vec![neighbour_in_interrupt(lock)]
+    }),
+    ("newcomers wait", |lock| {
+        newcomers_wait(lock).into_iter().collect()
+    }),
+    ("one context", |lock| vec![one_context(lock)]),
+    ("one writer between", |lock| vec![one_writer_between(lock)]),
+    ("overtaking in queue", |lock| {
+        vec![
+            overtaking_in_queue(lock),
+            overtaking_in_one_order(lock),
+            passed_over_in_queue(lock),
+            prefers_again_in_queue(lock),
+        ]
+    }),
+    ("passes a sleeping head", |lock| {
+        vec![passes_a_sleeping_head(lock)]
+    }),
+    ("place kept", |lock| vec![place_kept(lock)]),
+    ("prefers again", |lock| vec![prefers_again(lock)]),
+    ("prefers its node", |lock| vec![prefers_its_node(lock)]),
+    ("queue advances", |lock| {
+        queue_advances_during_preemption(lock).into_iter().collect()
+    }),
+    ("queue while preempted", |lock| {
+        vec![queue_during_preemption(lock)]
+    }),
+    ("reader asks", |lock| vec![reader_asks(lock)]),
+    ("reader without number", |lock| {
+        vec![reader_without_number(lock)]
+    }),
+    ("readers at the limit", |lock| {
+        vec![readers_at_the_limit(lock)]
+    }),
+    ("readers looked before", |lock| {
+        vec![readers_looked_before(lock)]
+    }),
+    ("readers of each count", |lock| {
+        vec![readers_of_each_count(lock)]
+    }),
+    // Where no CPU has an entry, all share one count.
+    ("readers of one count", |_| {
+        let none = subject::shared::<Loom, RwPerCpu<Loom, 0>>();
+        readers_of_one_count(&none).into_iter().collect()
+    }),
+    ("readers try behind", |lock| vec![readers_try_behind(lock)]),
+    ("readers wait", |lock| vec![readers_wait(lock)]),
+    ("readers wrap", |lock| {
+        readers_wrap(lock).into_iter().collect()
+    }),
+    ("refused beside another", |lock| {
+        vec![refused_beside_another(lock)]
+    }),
+    ("resilient", |lock| resilient(lock)),
+    ("returns while preempted", |lock| {
+        vec![returns_during_preemption(lock)]
+    }),
+    ("running keep their place", |lock| {
+        running_keep_place(lock).into_iter().collect()
+    }),
+    ("sent off and called", |lock| {
+        sent_off_and_called(lock).into_iter().collect()
+    }),
+    ("short-lived", |lock| {
+        vec![short_lived(lock, 2), just_made(lock)]
+    }),
+    ("short-lived among three", |lock| vec![short_lived(lock, 3)]),
+    ("short-lived in one node", |lock| {
+        vec![short_lived_in_one_node(lock)]
+    }),
+    ("taken while preempted", |lock| {
+        vec![taken_during_preemption(lock)]
+    }),
+    // Two slots are one another's neighbours on both sides.
+    ("twa of four slots", |_| {
+        let four = promises(&subject::<Loom, Twa<Loom, 4>>()).into_iter();
+        four.filter(|property| property.name == "one comes to two")
+            .map(|property| Property {
+                name: "one to two, four slots",
+                ..property
+            })
+            .collect()
+    }),
+    ("virtualized", |lock| virtualized(lock)),
+    ("without node", |lock| {
+        without_node(lock).into_iter().collect()
+    }),
+    ("wraps", |lock| vec![wraps_during_preemption(lock)]),
+    ("writer tries", |lock| writer_tries(lock)),
+];
 
-/// Returns the source file whose orderings a lock is there to show needed, if not
-/// those of all that it runs: a lock inside it, whose orderings its own
-/// promises show needed, may need fewer here, where it only orders who
-/// watches a word next.
-fn orderings_of(name: &str) -> Option<&'static str> {
-    match name {
-        "rw-queued" => Some("locks/src/rwlock.rs"),
-        "bravo" => Some("locks/src/bravo.rs"),
-        "rw-per-cpu" => Some("locks/src/rw_per_cpu.rs"),
-        "rqspinlock" => Some("locks/src/rqspinlock.rs"),
-        "glibc-adaptive" => Some("locks/src/glibc_adaptive.rs"),
-        "parkinglot-rw" => Some("locks/src/parking_lot_rw.rs"),
-        "go-mutex" => Some("locks/src/go_mutex.rs"),
-        "qspinlock" => Some("locks/src/qspinlock.rs"),
-        "qspinlock-pv" => Some("locks/src/qspinlock_pv.rs"),
-        "qspinlock-cna" => Some("locks/src/qspinlock_cna.rs"),
-        _ => None,
-    }
-}
-
-/// Returns the source files whose structure a lock is there to show needed, if it has
-/// another lock inside, or beside it in a model: that one has a row of its own, and
-/// promises more there. None named: all.
-fn structure_of(name: &str) -> &'static [&'static str] {
-    match name {
-        "fissile" => &["locks/src/fissile.rs"],
-        "c-bo-mcs" | "c-tkt-tkt" => &["locks/src/cohort.rs", "P::preferences()"],
-        "rw-queued" => &["locks/src/rwlock.rs"],
-        "bravo" => &["locks/src/bravo.rs"],
-        "rw-per-cpu" => &["locks/src/rw_per_cpu.rs"],
-        "rqspinlock" => &["locks/src/rqspinlock.rs"],
-        "glibc-adaptive" => &["locks/src/glibc_adaptive.rs"],
-        "parkinglot-rw" => &["locks/src/parking_lot_rw.rs"],
-        "go-mutex" => &["locks/src/go_mutex.rs"],
-        "qspinlock-cna" => &["locks/src/qspinlock_cna.rs", "P::preferences()"],
-        "qspinlock" => &["locks/src/qspinlock.rs", "P::cpu()"],
-        "qspinlock-pv" => &["locks/src/qspinlock_pv.rs", "P::cpu()"],
-        "qspinlock-virt" => &["locks/src/qspinlock_virt.rs", "locks/src/virt_spin.rs"],
-        _ => &[],
-    }
+/// Returns the promise of a lock whose queue nodes of a CPU another kind takes too, in an
+/// interrupt.
+fn interrupted_by(other: &str, lock: &Arc<dyn Subject>) -> Vec<Property> {
+    let other = model::<Loom, ROOM>(other).into_iter();
+    other
+        .map(|other| interrupted_by_another(lock, &other))
+        .collect()
 }
 
 /// Returns promises of a lock with room for two, whose slots go round with the second

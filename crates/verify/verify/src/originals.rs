@@ -1,5 +1,6 @@
 //! The models of the locks themselves.
 
+use locklab_library_models as library_models;
 use locklab_locks as locks;
 
 #[path = "models.rs"]

@@ -42,7 +42,7 @@ impl Planted {
         let Made::InSource(make) = self.made else {
             return Vec::new();
         };
-        properties_of_model(self.lock, &make())
+        properties_of_model(&make())
     }
 
     /// Returns whether this mutant is the bug, if its statement stands on this line.

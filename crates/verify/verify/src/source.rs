@@ -90,15 +90,40 @@ pub(crate) fn contains(file: &str, part: &str) -> bool {
     ours.is_some_and(|(_, text)| text.lines().any(|line| line.contains(part)))
 }
 
-/// Returns a file's name below the folder of its crate's source, and a hash of its
-/// code: comments and tests do not count.
+/// Tells which lines decide what a lock does and what it claims: not those that import, nor
+/// the texts of its description. A file may move, and a lock may have another name.
+#[derive(Default)]
+struct Deciding {
+    imports: bool,
+    describes: bool,
+}
+
+impl Deciding {
+    /// Returns whether the next line decides.
+    fn decides(&mut self, line: &str) -> bool {
+        let imports = self.imports || line.starts_with("use ");
+        self.imports = imports && !line.ends_with(';');
+        let field = line.split_once(": ").map_or("", |(field, _)| field);
+        let begins = ["name", "summary", "paper"].contains(&field);
+        let is_other = line.starts_with("..")
+            || line == "};"
+            || (!field.is_empty() && field.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+        self.describes = begins || (self.describes && !is_other);
+        !imports && !self.describes
+    }
+}
+
+/// Returns a file's name below the folder of its crate's source, and a hash of the code that
+/// decides what it does: comments and tests do not count.
 pub(crate) fn fingerprint(file: &str) -> Option<(&'static str, u64)> {
     let (name, text) = FILES.iter().find(|(name, _)| file.ends_with(name))?;
+    let mut deciding = Deciding::default();
     let code = text
         .lines()
         .map(str::trim)
         .take_while(|line| !begins_tests(line))
-        .filter(|line| !line.is_empty() && !line.starts_with("//"));
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .filter(|line| deciding.decides(line));
     // This is FNV-1a.
     let hash = code
         .flat_map(str::bytes)

@@ -176,7 +176,7 @@ fn every_reason_has_its_five_fields_and_its_line() {
         for lock in locks.split(' ') {
             assert!(names().contains(&lock), "no lock is called {lock}");
         }
-        let text = ["locks", "platform", "pthread-protocols"]
+        let text = ["locks", "library-models", "platform", "pthread-protocols"]
             .iter()
             .find_map(|folder| std::fs::read_to_string(format!("{folder}/{file}")).ok())
             .unwrap_or_else(|| panic!("no source file is called {file}"));

@@ -41,7 +41,7 @@ pub(super) fn comparison<'a>(
         threads: spec.cells.most_threads(),
         works: &|subject| match (spec.processes, subject.info.shared_memory) {
             (true, false) => Err("it does not work between processes".into()),
-            _ => Ok(()),
+            _ => subject.check_measured().map_err(|e| e.to_string()),
         },
     };
     let mut question = question(args, comparing.aa, &place)?;

@@ -80,6 +80,7 @@ impl<P: Platform, const MAXCPUS: usize> Default for AndersonQueue<P, MAXCPUS> {
 unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for AndersonQueue<P, MAXCPUS> {
     const NAME: &'static str = "mplock-anderson";
     const SUMMARY: &'static str = "the big lock; an array of flags, one line a CPU";
+    const PROMISES: &'static str = "mplock-anderson of two slots, wraps, in order again";
     const PAPER: &'static str = "Anderson 1990; OpenBSD tech list, December 2025";
     const TRY: bool = true;
     const MAXCPUS: usize = MAXCPUS;

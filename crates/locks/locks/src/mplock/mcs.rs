@@ -80,6 +80,7 @@ impl<P: Platform, const MAXCPUS: usize> Default for McsQueue<P, MAXCPUS> {
 unsafe impl<P: Platform, const MAXCPUS: usize> Queue<P> for McsQueue<P, MAXCPUS> {
     const NAME: &'static str = "mplock-mcs";
     const SUMMARY: &'static str = "the big lock; a queue, each CPU spinning on its own node";
+    const PROMISES: &'static str = "in order again";
     const PAPER: &'static str = "Mellor-Crummey and Scott 1991";
     const TRY: bool = true;
     const MAXCPUS: usize = MAXCPUS;

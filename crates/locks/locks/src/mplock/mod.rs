@@ -92,6 +92,9 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     const NAME: &'static str;
     /// Summary of the lock on this queue.
     const SUMMARY: &'static str;
+    /// What [`Info::promises`] is of the lock on this queue.
+    #[doc(hidden)]
+    const PROMISES: &'static str = "";
     /// Paper of the lock on this queue.
     const PAPER: &'static str;
     /// Says whether `try_enter` can succeed.
@@ -195,6 +198,7 @@ unsafe impl<P: Platform, Q: Queue<P>> RawLock<P> for Mplock<Q, P> {
         max_cpus: Q::MAXCPUS,
         paper: Q::PAPER,
         cpu_numbers: true,
+        promises: Q::PROMISES,
         ..Info::BASE
     };
 

@@ -126,6 +126,7 @@ unsafe impl<P: Platform, S: CpuState<P>, const MAXCPUS: usize> Queue<P>
 {
     const NAME: &'static str = S::NAME;
     const SUMMARY: &'static str = S::SUMMARY;
+    const PROMISES: &'static str = "wraps";
     const PAPER: &'static str = "Reed and Kanodia 1979; OpenBSD tech list, December 2025";
     const TRY: bool = true;
     const MAXCPUS: usize = MAXCPUS;

@@ -310,6 +310,9 @@ unsafe impl<P: Platform, const PAUSES: u32> RawLock<P> for Srw<P, PAUSES> {
         readers_share: true,
         bytes_per_waiter: 64,
         paper: "SRWLOCK of Windows 7 and later; System Informer's queued lock",
+        promises: "writer tries, readers try behind, reader asks, readers at the limit, loses \
+            races",
+        not_promised: "a place in the end",
         ..Info::BASE
     };
 

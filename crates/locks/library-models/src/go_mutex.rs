@@ -204,6 +204,10 @@ unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for GoMutex<P, ROUNDS> {
         touches_after_release: true,
         bytes_per_waiter: 40,
         paper: "sync.Mutex of Go 1.9; Go issue 13086",
+        promises: "handed over by starvation, loses races",
+        not_promised: "a place in the end",
+        orderings_of: Some("library-models/src/go_mutex.rs"),
+        structure_of: &["library-models/src/go_mutex.rs"],
         ..Info::BASE
     };
 

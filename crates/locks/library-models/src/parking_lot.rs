@@ -130,12 +130,14 @@ unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for ParkingLotMutex<P, RO
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "parkinglot-mutex",
+        name: "parking_lot",
         summary: "parking_lot's Mutex, as described: one byte, and a queue",
         fairness: Fairness::Bounded("handed to the first sleeper about every 0.5 ms"),
         parks: true,
         bytes_per_waiter: 40,
         paper: "crate parking_lot 0.12, after WebKit's WTF::Lock",
+        promises: "handed over, loses races",
+        not_promised: "a place in the end",
         ..Info::BASE
     };
 

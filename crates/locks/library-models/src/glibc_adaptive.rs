@@ -71,9 +71,11 @@ unsafe impl<P: Platform, const MOST: u32> RawLock<P> for GlibcAdaptive<P, MOST> 
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "glibc-adaptive",
+        name: "pthread-adaptive",
         summary: "glibc's adaptive mutex, as described",
         paper: "PTHREAD_MUTEX_ADAPTIVE_NP of glibc 2.36",
+        orderings_of: Some("library-models/src/glibc_adaptive.rs"),
+        structure_of: &["library-models/src/glibc_adaptive.rs"],
         ..<Futex<P> as RawLock<P>>::INFO
     };
 

@@ -225,6 +225,9 @@ unsafe impl<P: Platform, const READS: u32> RawLock<P> for AbseilMutex<P, READS> 
         readers_share: true,
         bytes_per_waiter: 64,
         paper: "absl::Mutex of Abseil; comments of 2023",
+        promises: "writer tries, comes to a sleeper, readers try behind, reader asks, readers \
+            at the limit, newcomers wait, loses races",
+        not_promised: "a place in the end, one comes to two",
         ..Info::BASE
     };
 

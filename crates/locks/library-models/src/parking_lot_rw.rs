@@ -269,7 +269,7 @@ unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for ParkingLotRw<P, ROUND
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "parkinglot-rw",
+        name: "parking_lot-rwlock",
         summary: "parking_lot's RwLock, as described: waiters sleep in a queue",
         fairness: Fairness::Bounded("handed to the first sleepers about every 0.5 ms"),
         parks: true,
@@ -277,6 +277,11 @@ unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for ParkingLotRw<P, ROUND
         touches_after_release: true,
         bytes_per_waiter: 40,
         paper: "crate parking_lot 0.12",
+        promises: "writer tries, handed over, readers wait, readers try behind, reader asks, \
+            readers at the limit, loses races",
+        not_promised: "a place in the end",
+        orderings_of: Some("library-models/src/parking_lot_rw.rs"),
+        structure_of: &["library-models/src/parking_lot_rw.rs"],
         ..Info::BASE
     };
 

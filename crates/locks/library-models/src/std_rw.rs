@@ -272,13 +272,14 @@ unsafe impl<P: Platform> RawLock<P> for StdRw<P> {
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "std-rw",
+        name: "std-rwlock",
         summary: "Rust's RwLock, as described: writers go first",
         parks: true,
         readers_share: true,
         shared_memory: true,
         touches_after_release: true,
         paper: "std::sync::RwLock of Rust 1.62 on Linux; Bos 2023",
+        promises: "writer tries, reader asks, loses races",
         ..Info::BASE
     };
 

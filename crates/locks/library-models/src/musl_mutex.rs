@@ -98,6 +98,7 @@ unsafe impl<P: Platform> RawLock<P> for MuslMutex<P> {
         shared_memory: true,
         touches_after_release: true,
         paper: "musl 1.2, normal pthread_mutex_t; Felker 2015",
+        promises: "loses races",
         ..Info::BASE
     };
 

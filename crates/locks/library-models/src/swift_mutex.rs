@@ -121,6 +121,7 @@ unsafe impl<P: Platform, const ROUNDS: u32> RawLock<P> for SwiftMutex<P, ROUNDS>
         shared_memory: true,
         touches_after_release: true,
         paper: "Swift's Synchronization.Mutex on Linux, pull request 88523",
+        promises: "loses races",
         ..Info::BASE
     };
 

@@ -284,8 +284,8 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
 
     const INFO: Info = Info {
         name: match WRITERS_FIRST {
-            true => "glibc-rw-w",
-            false => "glibc-rw",
+            true => "pthread-rwlock-w",
+            false => "pthread-rwlock",
         },
         summary: match WRITERS_FIRST {
             true => "glibc's rwlock, as described: writers go first",
@@ -296,6 +296,13 @@ unsafe impl<P: Platform, const WRITERS_FIRST: bool> RawLock<P> for GlibcRw<P, WR
         shared_memory: true,
         touches_after_release: true,
         paper: "pthread_rwlock_t of glibc 2.25; Riegel 2016",
+        promises: match WRITERS_FIRST {
+            false => "writer tries, reader asks, readers at the limit, loses races",
+            true => {
+                "writer tries, reader asks, readers at the limit, readers wait, readers try \
+                behind, readers looked before, loses races"
+            }
+        },
         ..Info::BASE
     };
 

@@ -91,12 +91,13 @@ unsafe impl<P: Platform> RawLock<P> for StdMutex<P> {
     type Ctx = ();
 
     const INFO: Info = Info {
-        name: "std-mutex",
+        name: "std",
         summary: "Rust's Mutex, as described: spins while nobody sleeps",
         parks: true,
         shared_memory: true,
         touches_after_release: true,
         paper: "std::sync::Mutex of Rust 1.62 on Linux; Bos 2023",
+        promises: "loses races",
         ..Info::BASE
     };
 

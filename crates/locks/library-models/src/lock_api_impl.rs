@@ -1,0 +1,1 @@
+../../locks/src/lock_api_impl.rs
