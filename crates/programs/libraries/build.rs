@@ -30,19 +30,12 @@ const STD: &str = "[features]\ndefault = ['std']\nstd = []\n";
 const PARTS: &[Part] = &[
     Part {
         name: "platform",
-        uses: "libc = '0.2'",
-        rest: STD,
-    },
-    Part {
-        name: "interface",
-        uses: "locklab-platform = { path = '../platform' }\n\
-               lock_api = { version = '0.4', default-features = false }",
+        uses: "lock_api = { version = '0.4', default-features = false }\nlibc = '0.2'",
         rest: STD,
     },
     Part {
         name: "locks",
         uses: "locklab-platform = { path = '../platform' }\n\
-               locklab-interface = { path = '../interface' }\n\
                lock_api = { version = '0.4', default-features = false }",
         rest: STD,
     },

@@ -46,7 +46,7 @@ mod platform {
     pub(crate) use locklab_platform::platform::*;
 }
 mod raw {
-    pub(crate) use locklab_interface::raw_lock::*;
+    pub(crate) use locklab_platform::raw_lock::*;
 }
 mod sleepers {
     pub(crate) use locklab_platform::sleepers::*;

@@ -107,7 +107,7 @@ mod raw;
 // What the locks stand on, where their sources name it: modules of their own, so
 // that no lock imports the root, which exports all of them.
 mod mutex {
-    pub(crate) use locklab_interface::mutex::*;
+    pub(crate) use locklab_platform::mutex::*;
 }
 /// The machine that a lock runs on, as it sees it.
 pub mod platform {
@@ -160,24 +160,24 @@ mod virt_spin;
 
 pub use instant::Instant;
 
+#[doc(hidden)]
+pub use locklab_platform::numbers::Numbers;
 #[cfg(feature = "std")]
 #[doc(inline)]
-pub use locklab_interface::queue_mutex::{QueueGuard, QueueMutex};
+pub use locklab_platform::queue_mutex::{QueueGuard, QueueMutex};
+#[doc(hidden)]
+pub use locklab_platform::sleepers::place_of;
+#[cfg(feature = "std")]
 #[doc(inline)]
-pub use locklab_interface::{
+pub use locklab_platform::threads::Threads;
+#[doc(inline)]
+pub use locklab_platform::{
     checked::{Checked, CheckedPlatform, HeldRanks},
     masked::{Mask, Masked, MaskedGuard},
     mutex::{LeakableGuard, Mutex, StackContext},
     outline::Outline,
     raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock},
 };
-#[doc(hidden)]
-pub use locklab_platform::numbers::Numbers;
-#[doc(hidden)]
-pub use locklab_platform::sleepers::place_of;
-#[cfg(feature = "std")]
-#[doc(inline)]
-pub use locklab_platform::threads::Threads;
 #[doc(inline)]
 pub use locklab_platform::{
     held_locks::{HELD_LOCKS, HeldLocks},

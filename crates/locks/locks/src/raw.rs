@@ -2,7 +2,7 @@
 //! those without a queue share.
 
 use crate::platform::{Atomic, Ordering, Patience, Platform, Poll};
-pub(crate) use locklab_interface::raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock};
+pub(crate) use locklab_platform::raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock};
 
 /// Waits for a word without queueing until `word` is 0 and `take` succeeds, or
 /// until the deadline; returns which. The timeout of test-and-set locks.

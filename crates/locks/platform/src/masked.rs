@@ -8,12 +8,12 @@
 //! state belongs to the CPU, and with several locks held it may be restored in
 //! any order.
 
+use crate::native::NativePlatform;
+use crate::platform::Platform;
 use crate::raw_lock::RawLock;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use locklab_platform::native::NativePlatform;
-use locklab_platform::platform::Platform;
 
 /// Switches something off on this CPU while it holds a lock: preemption,
 /// interrupts, or both.

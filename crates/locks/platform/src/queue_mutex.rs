@@ -6,14 +6,14 @@
 //! leaked guard leaks its node.
 
 use crate::mutex::LeakableGuard;
+use crate::native::NativePlatform;
+use crate::platform::Platform;
 use crate::raw_lock::RawLock;
 use core::any::{Any, TypeId};
 use core::cell::{RefCell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use locklab_platform::native::NativePlatform;
-use locklab_platform::platform::Platform;
 use std::boxed::Box;
 use std::thread_local;
 use std::vec::Vec;

@@ -1,7 +1,7 @@
 //! The choice not to inline an unlock, as a type.
 
+use crate::platform::Platform;
 use crate::raw_lock::{Info, RawLock};
-use locklab_platform::platform::Platform;
 
 /// `L` with its unlock out of line: each call site is one call, and the
 /// program holds one copy of the release. `lock_api::Mutex<Outline<Ticket>, T>`

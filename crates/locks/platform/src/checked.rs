@@ -6,12 +6,12 @@
 //! on one of the CPU's own, and panics at the first mistake instead of
 //! deadlocking some day. It must never report correct use as a mistake.
 
+use crate::line::CacheLine;
+use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw_lock::{Info, RawLock};
-use core::marker::PhantomData;
-use locklab_platform::line::CacheLine;
-use locklab_platform::platform::{Atomic, Ordering, Platform};
 #[cfg(feature = "std")]
-use locklab_platform::{native::Native, qnode::MAX_CPUS, threads::Threads};
+use crate::{native::Native, qnode::MAX_CPUS, threads::Threads};
+use core::marker::PhantomData;
 
 /// The ranks of the locks that one CPU holds; see [`Checked`].
 pub struct HeldRanks<P: Platform>(CacheLine<P::U32>);

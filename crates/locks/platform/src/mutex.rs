@@ -4,11 +4,11 @@
 //! also serves locks that need a node, which lives on the caller's stack for
 //! as long as the closure runs.
 
+use crate::native::NativePlatform;
+use crate::platform::Platform;
 use crate::raw_lock::RawLock;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
-use locklab_platform::native::NativePlatform;
-use locklab_platform::platform::Platform;
 
 /// A value that is only accessible while its lock is held.
 ///
@@ -65,7 +65,7 @@ pub unsafe trait LeakableGuard: StackContext {}
 /// admits its holder again, which would have two exclusive references to one value.
 pub(crate) const fn admits_one_guard<P: Platform, L: RawLock<P>>() {
     assert!(
-        L::INFO.max_cpus >= locklab_platform::qnode::MAX_CPUS,
+        L::INFO.max_cpus >= crate::qnode::MAX_CPUS,
         "a lock for a limited number of CPUs admits two holders once safe code takes more turns"
     );
     assert!(

@@ -5,8 +5,8 @@
 //! allocates and protects no data by itself: see [`Mutex`](crate::mutex::Mutex) and the
 //! `lock_api` implementations for that.
 
-use locklab_platform::platform::Platform;
-use locklab_platform::qnode::MAX_CPUS;
+use crate::platform::Platform;
+use crate::qnode::MAX_CPUS;
 
 /// The order in which waiters get the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Info {
     /// pointers).
     pub shared_memory: bool,
     /// Is true if it needs CPU numbers ([`Platform::cpu`]), so that a build
-    /// without `std` must name a [`Host`](locklab_platform::native::Host).
+    /// without `std` must name a [`Host`](crate::native::Host).
     pub cpu_numbers: bool,
     /// Is true if it keeps the table of the locks that each CPU holds
     /// ([`Platform::held_locks`]), where there is one.
