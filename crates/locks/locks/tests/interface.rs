@@ -43,8 +43,11 @@ fn documented_size(text: &str) -> Option<usize> {
     match text.split([' ', '.']).next()? {
         "one" if text.starts_with("one pointer") => Some(size_of::<usize>()),
         "two" if text.starts_with("two pointers") => Some(2 * size_of::<usize>()),
-        number if text[number.len()..].starts_with(" byte") => number.parse().ok(),
-        _ => None,
+        number => {
+            let unit = text[number.len()..].trim_start_matches(" byte");
+            let ends = unit.trim_start_matches('s').starts_with(['.', ',']);
+            number.parse().ok().filter(|_| ends)
+        }
     }
 }
 

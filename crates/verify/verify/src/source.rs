@@ -101,7 +101,10 @@ struct Deciding {
 impl Deciding {
     /// Returns whether the next line decides.
     fn decides(&mut self, line: &str) -> bool {
-        let imports = self.imports || line.starts_with("use ");
+        let private = line
+            .trim_start_matches("pub ")
+            .trim_start_matches("pub(crate) ");
+        let imports = self.imports || private.starts_with("use ");
         self.imports = imports && !line.ends_with(';');
         let field = line.split_once(": ").map_or("", |(field, _)| field);
         let begins = ["name", "summary", "paper"].contains(&field);

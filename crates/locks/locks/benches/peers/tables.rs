@@ -4,6 +4,7 @@ use crate::alone::{Distance, SLICES};
 use crate::contention::Contended;
 use crate::{DISTANCES, Duel, judged};
 use locklab_judge::{Direction, Judged, Verdict};
+use locklab_peers::keeping_explains;
 use std::fmt::Write;
 
 fn minimum(values: &[f64]) -> f64 {
@@ -186,6 +187,9 @@ fn kept(duel: &Duel, judged: &Judged) -> Option<String> {
         Verdict::Better if ours < peer => (duel.ours, duel.peer, we_keep, peer_keeps),
         _ => return None,
     };
+    if !keeping_explains(keeps, other) {
+        return None;
+    }
     Some(format!(
         "{who} does more operations than {than}, because one thread keeps\n\
          it: {keeps:.1} % of its acquisitions follow its own ({other:.1} % of the other's)."
