@@ -5,6 +5,7 @@ mod common;
 
 mod advise;
 mod book;
+mod browser;
 mod compare;
 mod footprint_command;
 mod frontend_command;

@@ -156,6 +156,7 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
             };
             packages::install(&[packages::PACKAGES, more].concat());
             packages::unpack_guest_kernel();
+            packages::install_axe();
         }
     }
     if package {

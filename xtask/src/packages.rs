@@ -47,6 +47,7 @@ pub(crate) const PACKAGES: &[Package] = &[
     ("libelf-dev", "the kernel lab: objtool"),
     ("libssl-dev", "the kernel lab: certificates"),
     ("util-linux", "sweeps: a small disk to fill"),
+    ("chromium", "pages in a browser"),
     (
         "libxml2-utils",
         "JUnit files: xmllint with the schemas of Jenkins and Ant",
@@ -193,6 +194,22 @@ pub(crate) fn unpack_guest_kernel() {
     // An old package list names a file that is no longer there.
     if !(unpack() || apt(&["update"]) && unpack()) {
         eprintln!("xtask: could not unpack {GUEST_KERNEL}; tests that boot it will be skipped");
+    }
+}
+
+/// Puts axe-core, which tests the pages of reports in a browser, into `target/tools`, where
+/// npm is installed. Without it that part of the test is left out.
+pub(crate) fn install_axe() {
+    let folder = "target/tools/node_modules/axe-core";
+    if there_is("npm") && !std::path::Path::new(folder).is_dir() {
+        let install = [
+            "install",
+            "--silent",
+            "--no-fund",
+            "--prefix",
+            "target/tools",
+        ];
+        run(Command::new("npm").args(install).arg("axe-core@4"));
     }
 }
 

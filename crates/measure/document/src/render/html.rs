@@ -1,8 +1,9 @@
-//! A document as one HTML file: no script, no network, readable in dark and
-//! light.
+//! A document as one HTML file: no network, readable in dark and light, on paper and on
+//! a telephone.
 //!
-//! Every element is closed, so that the file is well-formed XML as well and
-//! tests can read it.
+//! It has one small script, which sorts and filters tables, shows what a mark stands for
+//! and copies commands; without it the page has the same content. Every element is closed,
+//! so that the file is well-formed XML as well and tests can read it.
 
 mod chart;
 mod lines;
@@ -15,20 +16,44 @@ use crate::number;
 use crate::{Document, Grid, Level, Medium, MetricRow, Part, Section, Shade, Table, Tone};
 use locklab_judge::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("html/style.css");
 
 /// Colours and lines of the charts; a picture on its own carries them too.
 const CHART_STYLE: &str = include_str!("html/chart.css");
 
+/// The script of a page. It has neither `<` nor `&`, which XML would read as markup.
+const SCRIPT: &str = include_str!("html/page.js");
+
+/// The fewest chapters that a page lists at its beginning.
+const CONTENTS: usize = 4;
+
 /// Returns the whole file.
 #[must_use]
 pub fn html(document: &Document) -> String {
     let title = clean(&document.title);
-    let sections = document
+    let sections: Vec<&Section> = document
         .sections
         .iter()
-        .filter(|s| s.medium != Medium::Text);
+        .filter(|s| s.medium != Medium::Text)
+        .collect();
+    let mut anchors = Anchors::default();
+    let places: Vec<(&Section, String)> = sections
+        .iter()
+        .map(|section| (*section, anchors.next(&section.heading)))
+        .collect();
+    let chapters = || {
+        let is_chapter = |s: &Section| s.level == Level::Major && !s.heading.is_empty();
+        places
+            .iter()
+            .filter(move |(section, _)| is_chapter(section))
+    };
+    // No level of the outline may be left out.
+    let minor_first = sections
+        .iter()
+        .find(|s| !s.heading.is_empty())
+        .is_some_and(|s| s.level == Level::Minor);
     markup! {
         (DOCTYPE)
         html lang="en" {
@@ -44,20 +69,85 @@ pub fn html(document: &Document) -> String {
                 svg width="0" height="0" aria-hidden="true" style="position:absolute" {
                     (chart::definitions())
                 }
-                h1 { (title) }
-                @for (name, value) in &document.head {
-                    p.source { (clean(name)) ": " b { (clean(value)) } }
+                main {
+                    h1 { (title) }
+                    @for (name, value) in &document.head {
+                        p.source { (clean(name)) ": " b { (clean(value)) } }
+                    }
+                    @if chapters().count() >= CONTENTS {
+                        nav aria-label="contents" {
+                            @for (section, place) in chapters() {
+                                a href=(format!("#{place}")) { (clean(&section.heading)) } " "
+                            }
+                        }
+                    }
+                    @if minor_first { h2 { "Verdicts" } }
+                    @for (section, place) in &places { (show_section(document, section, place)) }
+                    h2 { "As text, for a mail" }
+                    details {
+                        summary { "72 columns" }
+                        pre tabindex="0" { (clean(&text(document, Colour::Plain))) }
+                    }
                 }
-                @for section in sections { (show_section(document, section)) }
-                h2 { "As text, for a mail" }
-                details {
-                    summary { "72 columns" }
-                    pre { (clean(&text(document, Colour::Plain))) }
-                }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     }
     .into_string()
+}
+
+/// Names of places in a page, each once.
+#[derive(Default)]
+struct Anchors(BTreeMap<String, usize>);
+
+impl Anchors {
+    /// Returns the next place with this heading.
+    fn next(&mut self, heading: &str) -> String {
+        let name = anchor(heading);
+        let name = if name.is_empty() { "part".into() } else { name };
+        let count = self.0.entry(name.clone()).or_default();
+        *count += 1;
+        match *count {
+            1 => name,
+            n => format!("{name}-{n}"),
+        }
+    }
+}
+
+/// Returns a text as the name of a place: letters and digits in small letters, with a
+/// hyphen for everything between them.
+fn anchor(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join("-")
+}
+
+/// Returns running text, with what stands between grave accents as code.
+fn inline(text: &str) -> Markup {
+    let text = clean(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    let paired = parts.len() % 2 == 1;
+    markup! {
+        @for (i, part) in parts.iter().enumerate() {
+            @if paired && i % 2 == 1 {
+                code { (part) }
+            } @else {
+                @if !paired && i > 0 { "`" }
+                (part)
+            }
+        }
+    }
+}
+
+/// Returns what may be wider than the page, in a group that scrolls by itself: also by
+/// the keys, hence in the order of what has the focus.
+fn wide(name: &str, body: Markup) -> Markup {
+    markup! {
+        div.wide tabindex="0" role="group" aria-label=(clean(name)) { (body) }
+    }
 }
 
 /// Returns the heat maps and curves alone, as a picture of its own; `None` where
@@ -73,7 +163,7 @@ pub fn svg(document: &Document) -> Option<String> {
     {
         for part in &section.parts {
             let (body, size) = match part {
-                Part::Grid(grid) => (chart::heat_map(grid), chart::heat_map_size(grid)),
+                Part::Grid(grid) => (chart::heat_map(grid, None), chart::heat_map_size(grid)),
                 Part::Curves(panels) => (chart::panels(panels), chart::panels_size(panels)),
                 Part::Lines(charts) => (lines::side_by_side(charts), lines::size(charts)),
                 _ => continue,
@@ -108,16 +198,17 @@ pub fn svg(document: &Document) -> Option<String> {
     Some(picture.into_string())
 }
 
-fn show_section(document: &Document, section: &Section) -> Markup {
+fn show_section(document: &Document, section: &Section, place: &str) -> Markup {
     let heading = clean(&section.heading);
     let body = markup! {
-        @for part in &section.parts { (show(document, part)) }
+        @for part in &section.parts { (show(document, section, part, place)) }
     };
+    let link = markup! { a href=(format!("#{place}")) { (heading) } };
     markup! {
         @if !heading.is_empty() {
             @match section.level {
-                Level::Major => h2 { (heading) },
-                Level::Minor => h3 { (heading) },
+                Level::Major => h2 id=(place) { (link) },
+                Level::Minor => h3 id=(place) { (link) },
             }
         }
         @if section.folded {
@@ -128,47 +219,55 @@ fn show_section(document: &Document, section: &Section) -> Markup {
     }
 }
 
-fn show(document: &Document, part: &Part) -> Markup {
+fn show(document: &Document, section: &Section, part: &Part, place: &str) -> Markup {
+    let heading = section.heading.as_str();
+    let named = |fallback: &str| -> String {
+        let name = if heading.is_empty() {
+            fallback
+        } else {
+            heading
+        };
+        name.to_owned()
+    };
     markup! {
         @match part {
-            Part::Facts(list) => (facts(list)),
-            Part::Prose(text, Tone::Plain) => p { (clean(text)) },
-            Part::Prose(text, Tone::Lead) => p.lead { (clean(text)) },
-            Part::Prose(text, Tone::Note) => p.note { (clean(text)) },
-            Part::Items(items) => ul { @for item in items { li { (clean(item)) } } },
-            Part::Metrics(rows) => (metrics(rows)),
-            Part::Table(table) => (show_table(table)),
-            Part::Grid(grid) => (heat_map(grid)),
+            Part::Facts(list) => (facts(list, &named("facts"))),
+            Part::Prose(text, Tone::Plain) => p { (inline(text)) },
+            Part::Prose(text, Tone::Lead) => p.lead { (inline(text)) },
+            Part::Prose(text, Tone::Note) => p.note { (inline(text)) },
+            Part::Items(items) => ul { @for item in items { li { (inline(item)) } } },
+            Part::Metrics(rows) => (metrics(rows, &named("metrics"))),
+            Part::Table(table) => (show_table(table, &named("table"))),
+            Part::Grid(grid) => (heat_map(grid, &named("cells"), place)),
             Part::Legend(signs) => (legend(signs)),
             Part::Curves(panels) => {
                 (chart::key(&document.labels.baseline, &document.labels.experiment))
                 div.grid { @for panel in panels { (chart::curves(panel)) } }
             },
             Part::Lines(charts) => div.lines { @for chart in charts { (lines::lines(chart)) } },
-            Part::Intervals(intervals) => div.wide { (chart::intervals(intervals)) },
+            Part::Intervals(intervals) => (wide(&named("estimates"), chart::intervals(intervals))),
             Part::Timeline(timeline) => {
                 (chart::key(&document.labels.baseline, &document.labels.experiment))
-                div.wide { (chart::timeline(timeline)) }
+                (wide(&named("runs"), chart::timeline(timeline)))
             },
-            Part::Preformatted(text) => pre { (clean(text)) },
+            Part::Preformatted(text) => pre tabindex="0" { (clean(text)) },
         }
     }
 }
 
 /// Returns a table of names and values.
-fn facts(facts: &Facts) -> Markup {
-    markup! {
-        div.wide {
-            table.facts {
-                tbody {
-                    @for (name, value) in facts { tr { th { (clean(name)) } td { (clean(value)) } } }
-                }
+fn facts(facts: &Facts, name: &str) -> Markup {
+    let table = markup! {
+        table.facts {
+            tbody {
+                @for (name, value) in facts { tr { th scope="row" { (clean(name)) } td { (inline(value)) } } }
             }
         }
-    }
+    };
+    wide(name, table)
 }
 
-fn metrics(rows: &[MetricRow]) -> Markup {
+fn metrics(rows: &[MetricRow], name: &str) -> Markup {
     let figure = |x: Option<f64>| number::or_dash(x, number::figure);
     let interval = |row: &MetricRow| match row.delta {
         Some(d) if d.low.is_finite() && d.high.is_finite() => {
@@ -182,34 +281,35 @@ fn metrics(rows: &[MetricRow]) -> Markup {
         Some(Verdict::Flat { .. }) => "flat",
         _ => "",
     };
-    markup! {
-        div.wide {
-            table {
-                thead {
-                    tr {
-                        th.name { "Metric" } th { "Baseline" } th { "Experiment" }
-                        th { "Delta" } th { "95 % interval" } th { "Verdict" } th { "Sig" }
-                    }
+    let table = markup! {
+        table.sorts {
+            thead {
+                tr {
+                    th.name scope="col" { "Metric" } th scope="col" { "Baseline" }
+                    th scope="col" { "Experiment" } th scope="col" { "Delta" }
+                    th scope="col" { "95 % interval" } th scope="col" { "Verdict" }
+                    th scope="col" { "Sig" }
                 }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            td.name { (clean(&row.label())) }
-                            td { (figure(row.baseline)) }
-                            td { (figure(row.experiment)) }
-                            td { (row.delta_text()) }
-                            td { (interval(row)) }
-                            td class=(class(row)) { (row.word()) }
-                            td { (row.sig()) }
-                        }
+            }
+            tbody {
+                @for row in rows {
+                    tr {
+                        td.name { (clean(&row.label())) }
+                        td { (figure(row.baseline)) }
+                        td { (figure(row.experiment)) }
+                        td { (row.delta_text()) }
+                        td { (interval(row)) }
+                        td class=(class(row)) { (row.word()) }
+                        td { (row.sig()) }
                     }
                 }
             }
         }
-    }
+    };
+    wide(name, table)
 }
 
-fn show_table(table: &Table) -> Markup {
+fn show_table(table: &Table, name: &str) -> Markup {
     let titled = table.groups.iter().any(|g| !g.title.is_empty());
     // Where a group begins.
     let starts: Vec<usize> = table
@@ -223,47 +323,54 @@ fn show_table(table: &Table) -> Markup {
         .skip(1)
         .collect();
     let columns: Vec<_> = table.groups.iter().flat_map(|g| &g.columns).collect();
-    markup! {
-        div.wide {
-            table {
-                thead {
-                    @if titled {
-                        tr {
-                            @for group in &table.groups {
-                                th.group colspan=(group.columns.len()) { (clean(&group.title)) }
-                            }
-                        }
-                    }
+    let table = markup! {
+        table.sorts {
+            thead {
+                @if titled {
                     tr {
-                        @for column in &columns {
-                            th class=[column.left.then_some("name")] { (clean(&column.title)) }
+                        @for group in &table.groups {
+                            // A heading without a text is none.
+                            @if group.title.is_empty() {
+                                td colspan=(group.columns.len()) {}
+                            } @else {
+                                th.group scope="colgroup" colspan=(group.columns.len()) { (clean(&group.title)) }
+                            }
                         }
                     }
                 }
-                tbody {
-                    @for row in &table.rows {
-                        tr {
-                            @for (i, cell) in row.iter().enumerate() {
-                                @let name = columns.get(i).is_some_and(|c| c.left).then_some("name");
-                                td class=[starts.contains(&i).then_some("start").or(name)] { (clean(cell)) }
-                            }
+                tr {
+                    @for column in &columns {
+                        @if column.title.is_empty() {
+                            td {}
+                        } @else {
+                            th scope="col" class=[column.left.then_some("name")] { (clean(&column.title)) }
+                        }
+                    }
+                }
+            }
+            tbody {
+                @for row in &table.rows {
+                    tr {
+                        @for (i, cell) in row.iter().enumerate() {
+                            @let name = columns.get(i).is_some_and(|c| c.left).then_some("name");
+                            td class=[starts.contains(&i).then_some("start").or(name)] { (clean(cell)) }
                         }
                     }
                 }
             }
         }
-    }
+    };
+    wide(name, table)
 }
 
-fn heat_map(grid: &Grid) -> Markup {
+fn heat_map(grid: &Grid, name: &str, place: &str) -> Markup {
     let (width, height) = chart::heat_map_size(grid);
-    markup! {
-        div.wide {
-            svg width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="heat map" {
-                (chart::heat_map(grid))
-            }
+    let picture = markup! {
+        svg.fixed width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="heat map" {
+            (chart::heat_map(grid, Some(place)))
         }
-    }
+    };
+    wide(name, picture)
 }
 
 fn legend(signs: &[(String, String)]) -> Markup {
@@ -283,17 +390,17 @@ fn legend(signs: &[(String, String)]) -> Markup {
         (Shade::Invalid, "invalid !"),
     ];
     markup! {
-        div.wide {
-            svg width="910" height="24" viewBox="0 0 910 24" role="img" aria-label="legend" {
-                @for (i, (shade, sign)) in steps.iter().enumerate() {
-                    rect class=(shade.class()) x=(i * 70 + 1) y="1" width="68" height="22" rx="2" {}
-                    text class={ "small mid on-" (shade.class()) } x=(i * 70 + 35) y="16" { (sign) }
+        div.legend {
+            @for (shade, sign) in &steps {
+                svg.fixed width="70" height="24" viewBox="0 0 70 24" role="img" aria-label=(sign) {
+                    rect class=(shade.class()) x="1" y="1" width="68" height="22" rx="2" {}
+                    text class={ "small mid on-" (shade.class()) } x="35" y="16" { (sign) }
                 }
             }
         }
         p.note {
             @for (sign, meaning) in signs { b { (clean(sign)) } " " (clean(meaning)) ". " }
-            "Blue is better, orange is worse, grey is flat, hatched is unclear; a pointer on a cell shows its interval."
+            "Blue is better, orange is worse, grey is flat, hatched is unclear; a cell that a pointer or the focus is on shows its interval."
         }
     }
 }

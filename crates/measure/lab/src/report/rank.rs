@@ -271,6 +271,9 @@ fn shares(report: &Report, ranking: &Ranking, document: &mut Document) {
             .note(words.join("; "))
             .note(method(report, ranking)),
     );
+    let colours = "Blue cells may be the best, grey ones are shown within the margin of it, and the \
+                   deeper the orange of another, the smaller its share.";
+    document.push(Section::default().only(Medium::Page).note(colours));
 }
 
 fn method(report: &Report, ranking: &Ranking) -> String {

@@ -5,6 +5,7 @@
 //! and light. What colour shows is shown by a sign, a shape or a dash as
 //! well. Figures that are not finite are left out, never drawn at a border.
 
+use super::anchor;
 use crate::number;
 use crate::render::clean::clean;
 use crate::{CurvePoint, Curves, Grid, IntervalRow, Intervals, Timeline};
@@ -61,13 +62,18 @@ pub(super) fn heat_map_size(grid: &Grid) -> (usize, usize) {
     )
 }
 
-/// Returns the inside of a heat map.
-pub(super) fn heat_map(grid: &Grid) -> Markup {
+/// Returns the inside of a heat map. In a page each cell has an address below that of its
+/// section, `place`.
+pub(super) fn heat_map(grid: &Grid, place: Option<&str>) -> Markup {
     let (width, height) = CELL;
     let (left, slant) = (margin(grid), slant(grid));
     let x = |column: usize| left + column * width;
     let y = |row: usize| 40 + slant + row * height;
     let middle = |column: usize| x(column) + width / 2;
+    let address = |row: &str, column: usize| {
+        let column = grid.columns.get(column).map_or("", String::as_str);
+        place.map(|place| format!("{place}-{}", anchor(&format!("{row} {column}"))))
+    };
     html! {
         text.soft x=(left) y="12" { (clean(&grid.column_title)) }
         text.soft.end x=(left - 8) y=(y(0) - 8) { (clean(&grid.row_title)) }
@@ -83,7 +89,7 @@ pub(super) fn heat_map(grid: &Grid) -> Markup {
             @for (i, cell) in row.cells.iter().enumerate() {
                 @match cell {
                     None => rect.none x=(x(i)) y=(y(j)) width=(width - 2) height=(height - 2) {},
-                    Some(cell) => g {
+                    Some(cell) => g id=[address(&row.name, i)] {
                         title { (clean(&cell.detail)) }
                         rect class=(cell.shade.class()) x=(x(i)) y=(y(j)) width=(width - 2) height=(height - 2) rx="2" {}
                         text class={ "num mid on-" (cell.shade.class()) } x=(x(i) + width / 2 - 1) y=(y(j) + height / 2 + 4) {
@@ -391,9 +397,12 @@ mod tests {
     fn long_names_of_columns_slant_and_have_room() {
         let short = grid(&["0", "1024"]);
         let long = grid(&["flat-16", "neoverse-n1-altra-2s"]);
-        assert!(!heat_map(&short).into_string().contains("rotate"));
+        assert!(!heat_map(&short, None).into_string().contains("rotate"));
         assert_eq!(
-            heat_map(&long).into_string().matches("rotate(-45)").count(),
+            heat_map(&long, None)
+                .into_string()
+                .matches("rotate(-45)")
+                .count(),
             2
         );
         let ((width, height), room) = (heat_map_size(&short), slant(&long));

@@ -43,9 +43,14 @@ struct Axis {
 
 impl Axis {
     fn of(chart: &Lines) -> Self {
+        // Limits too: a band that is cut at the border reads as if it ended there.
         let values = || {
             let points = chart.lines.iter().flat_map(|line| &line.points);
-            points.map(|p| p.value).filter(|x| x.is_finite())
+            let heights = points.flat_map(|p| {
+                let (low, high) = p.limits.unwrap_or((p.value, p.value));
+                [p.value, low, high]
+            });
+            heights.filter(|x| x.is_finite())
         };
         let highest = values().fold(0.0, f64::max);
         let positive = values().filter(|x| *x > 0.0);
@@ -123,7 +128,7 @@ pub(super) fn lines(chart: &Lines) -> Markup {
                     text.soft.small.mid x=(at(x(i))) y=(BOTTOM + 16.0) { (clean(name)) }
                 }
             }
-            text.soft.small.end x=(RIGHT) y=(BOTTOM + 34.0) { (clean(&chart.x_title)) }
+            text.soft.small.end x=(RIGHT) y=(BOTTOM + 34.0) { (x_title(chart)) }
             @for line in grey { (one(line, &axis, &x)) }
             @for line in coloured.iter().rev() { (band(line, &axis, &x)) }
             @for line in coloured.iter().rev() { (one(line, &axis, &x)) }
@@ -135,6 +140,22 @@ pub(super) fn lines(chart: &Lines) -> Markup {
                 text class={ "name " (class) (if line.bold { " bold" } else { "" }) } x=(RIGHT + 10.0) y=(at(to + 4.0)) { (clean(&line.name)) }
             }
         }
+    }
+}
+
+/// Returns the title of the x axis, which says where places that are numbers have equal
+/// distances though the numbers have not.
+fn x_title(chart: &Lines) -> String {
+    let title = clean(&chart.x_title);
+    let numbers: Option<Vec<f64>> = chart.names.iter().map(|n| n.parse().ok()).collect();
+    let to_scale = numbers.is_none_or(|numbers| {
+        let mut steps = numbers.windows(2).map(|two| two[1] - two[0]);
+        let first = steps.next();
+        steps.all(|step| Some(step) == first)
+    });
+    match to_scale {
+        true => title.to_string(),
+        false => format!("{title} (not to scale)"),
     }
 }
 
@@ -281,6 +302,29 @@ mod tests {
             assert!(two[1].2 - two[0].2 >= LEADING - 1e-9);
         }
         assert!(placed.iter().all(|p| (0.0..BOTTOM + 5.0).contains(&p.2)));
+    }
+
+    /// The limits of each point are within the plot, so no band ends at its border.
+    #[test]
+    fn a_band_is_never_cut() {
+        for logarithmic in [false, true] {
+            let chart = chart(vec![line("a", &[7.9, 8.0, 0.4], Some(0))], logarithmic);
+            let axis = Axis::of(&chart);
+            for point in &chart.lines[0].points {
+                let (low, high) = point.limits.unwrap();
+                assert!(axis.low <= low && high <= axis.high, "{low} to {high}");
+            }
+        }
+    }
+
+    #[test]
+    fn unequal_steps_of_the_x_axis_are_said() {
+        let mut chart = chart(Vec::new(), false);
+        assert_eq!(x_title(&chart), "threads (not to scale)");
+        chart.names = vec!["1".into(), "2".into(), "3".into()];
+        assert_eq!(x_title(&chart), "threads");
+        chart.names = vec!["a".into(), "b".into()];
+        assert_eq!(x_title(&chart), "threads");
     }
 
     #[test]
