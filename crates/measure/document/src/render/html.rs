@@ -103,7 +103,7 @@ struct Anchors(BTreeMap<String, usize>);
 impl Anchors {
     /// Returns the next place with this heading.
     fn next(&mut self, heading: &str) -> String {
-        let name = anchor(heading);
+        let name = chart::anchor(heading);
         let name = if name.is_empty() { "part".into() } else { name };
         let count = self.0.entry(name.clone()).or_default();
         *count += 1;
@@ -112,17 +112,6 @@ impl Anchors {
             n => format!("{name}-{n}"),
         }
     }
-}
-
-/// Returns a text as the name of a place: letters and digits in small letters, with a
-/// hyphen for everything between them.
-fn anchor(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    words.join("-")
 }
 
 /// Returns running text, with what stands between grave accents as code.

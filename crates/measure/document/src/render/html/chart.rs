@@ -5,7 +5,6 @@
 //! and light. What colour shows is shown by a sign, a shape or a dash as
 //! well. Figures that are not finite are left out, never drawn at a border.
 
-use super::anchor;
 use crate::number;
 use crate::render::clean::clean;
 use crate::{CurvePoint, Curves, Grid, IntervalRow, Intervals, Timeline};
@@ -49,6 +48,17 @@ fn margin(grid: &Grid) -> usize {
                 .unwrap_or(0)
                 .max(grid.row_title.chars().count()),
     )
+}
+
+/// Returns a text as the name of a place: letters and digits in small letters, with a
+/// hyphen for everything between them.
+pub(super) fn anchor(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join("-")
 }
 
 /// Returns the size of a heat map.
