@@ -1,5 +1,5 @@
 //! The effect of a lock's address and of its code layout, from the
-//! blocks of an experiment: a program has one of each, and
+//! blocks of an experiment: a program gets one address and one layout, and
 //! both are a matter of chance.
 //!
 //! A ratio is over addresses and layouts, so neither changes it; this module
@@ -53,7 +53,7 @@ pub const WORDS: Words = Words {
     subject: "lock",
     lean: [
         "waiters without memory",
-        "if waiters must not supply memory",
+        "if waiters bring no queue node",
     ],
     oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
                      scheduler",
@@ -61,7 +61,7 @@ pub const WORDS: Words = Words {
     handoffs: "a lock that its last owner keeps re-taking looks fast",
 };
 
-/// Appends to the report of a measured matrix what place and layout are worth, what
+/// Appends to the report of a measured matrix the variation from place and layout, what
 /// a CPU quota stopped, and what became of the prediction.
 pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
     if !matches!(experiment.provenance, Provenance::Hardware(_)) {
@@ -135,12 +135,12 @@ fn section(rows: &[Row]) -> Section {
             })
             .collect(),
     };
-    Section::new("What place and layout are worth")
+    Section::new("Variation from place and layout")
         .note(
             "Standard deviation of one lock's own rate, median over the cells: from one block \
              to another (another moment and place), and within a block between addresses and \
              between layouts of the same code (none: no more than chance). Ratios are over all \
-             of them; a program has one of each.",
+             of them; a program gets one place and one layout.",
         )
         .with(Part::Table(table))
 }

@@ -31,7 +31,7 @@ impl Region {
         }
     }
 
-    /// Returns that, and which of the object's lines it is; none where nothing is known to lie.
+    /// Returns the description of the object that lies there, and the index of the line in it; nothing where no object is known.
     pub(crate) fn object_of_line(&self, start: usize) -> Option<(String, usize)> {
         let within =
             |(range, _): &&(Range<usize>, String)| range.start < start + LINE && start < range.end;

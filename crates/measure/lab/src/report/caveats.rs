@@ -136,7 +136,7 @@ pub(super) fn stopped(report: &Report) -> Vec<String> {
         .map(|(why, names)| match names.as_slice() {
             [name] => format!("{name}: {}", sentence(why)),
             [first, ..] => format!(
-                "{}, the first of which {first}: {}",
+                "{}, {first} the first: {}",
                 number::count(names.len(), "cell"),
                 sentence(why)
             ),
@@ -179,7 +179,7 @@ pub(super) fn invalid(judged: &[&Judged]) -> Vec<String> {
         .into_iter()
         .map(|(reason, n)| match n {
             1 => format!("Invalid in 1 cell: {reason}."),
-            n => format!("Invalid in {n} cells, the first of which: {reason}."),
+            n => format!("Invalid in {n} cells; in the first, {reason}."),
         })
         .collect()
 }
@@ -224,7 +224,7 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
             ),
             _ if n == 1 => format!("In 1 cell: {warning}."),
             _ => format!(
-                "In {}, the first of which: {warning}.",
+                "In {}; in the first, {warning}.",
                 number::count(n, "cell")
             ),
         })

@@ -384,7 +384,7 @@ const WORDS: Words = Words {
     subject: "lock",
     lean: [
         "waiters without memory",
-        "if waiters must not supply memory",
+        "if waiters bring no queue node",
     ],
     oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
                      scheduler",
