@@ -182,8 +182,8 @@ fn the_words_follow_the_figures() {
     for (rates, words) in [
         (
             [6.2e6, 1e7, 8e6, 9.6e6],
-            "Use `clh` for throughput (1.61 times today's `today`). Use `ticket` if waiters must \
-             not supply memory (0.96 of the best).",
+            "Use `clh` for throughput (1.61 times today's `today`). Use `ticket` if waiters bring no \
+             queue node (0.96 of the best).",
         ),
         (
             [1e7, 1e7, 1e7, 1e7],

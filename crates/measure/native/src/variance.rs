@@ -51,10 +51,7 @@ struct Row {
 /// The words in which reports speak of locks, measured or simulated.
 pub const WORDS: Words = Words {
     subject: "lock",
-    lean: [
-        "waiters without memory",
-        "if waiters bring no queue node",
-    ],
+    lean: ["waiters without memory", "if waiters bring no queue node"],
     oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
                      scheduler",
     off_cpu: "something else ran, or the lock sleeps",

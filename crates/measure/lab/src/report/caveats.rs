@@ -223,10 +223,7 @@ pub(super) fn warnings(judged: &[&Judged]) -> Vec<String> {
                 (0.05 * of as f64).round()
             ),
             _ if n == 1 => format!("In 1 cell: {warning}."),
-            _ => format!(
-                "In {}; in the first, {warning}.",
-                number::count(n, "cell")
-            ),
+            _ => format!("In {}; in the first, {warning}.", number::count(n, "cell")),
         })
         .collect()
 }

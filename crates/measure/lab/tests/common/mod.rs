@@ -382,10 +382,7 @@ pub(crate) fn kernels() -> Experiment {
 /// The words of an instrument of locks.
 const WORDS: Words = Words {
     subject: "lock",
-    lean: [
-        "waiters without memory",
-        "if waiters bring no queue node",
-    ],
+    lean: ["waiters without memory", "if waiters bring no queue node"],
     oversubscribed: "a holder or the next in line may be off its CPU; the figures include the \
                      scheduler",
     off_cpu: "something else ran, or the lock sleeps",
