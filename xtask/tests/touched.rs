@@ -190,15 +190,10 @@ fn a_new_lock_touches_at_most_seven_files() {
     );
     assert!(table[0].0 == [format!("{LOCKS}NAME.rs")], "{:?}", table[0]);
     assert!(touched(&table, &places) <= 7, "{table:#?}");
-    let of_models = lists(&sources, &all, all.len() / 4);
-    let checker = of_models
-        .iter()
-        .filter(|path| path.starts_with("crates/verify/verify/src"));
-    assert_eq!(
-        checker.count(),
-        0,
-        "a list of names in the checker: {of_models:#?}"
-    );
+    let mut checker = sources;
+    checker.retain(|(path, _)| path.starts_with("crates/verify/verify/src"));
+    let names_locks = lists(&checker, &all, all.len() / 4);
+    assert!(names_locks.is_empty(), "a list of names: {names_locks:#?}");
 }
 
 #[test]

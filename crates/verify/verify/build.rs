@@ -127,8 +127,6 @@ const INNER: &[&str] = &[
 /// Names what `planted::world` has for them.
 const WORLD: &[&str] = &[
     "MAX_CPUS",
-    "Ticket",
-    "VirtSpinBackoff",
     "cna::Cna",
     "cna::CnaNode",
     "held_locks::HELD_LOCKS",
@@ -175,8 +173,10 @@ const WORLD: &[&str] = &[
     "sleepers::SleepQueue",
     "sleepers::Sleeper",
     "parking_lot::spin_round",
+    "ticket::Ticket",
     "ticket::before",
     "virt_spin",
+    "virt_spin::VirtSpinBackoff",
 ];
 
 fn main() {

@@ -4,7 +4,7 @@ use crate::host::P;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use locklab_locks::catalogue::{self, KindVisitor};
 use locklab_locks::lock_api::{RawRwLock, RawRwLockDowngrade};
-use locklab_locks::{BigLock, Fairness, McsTimeoutNode, Platform, RawLock, TimedLock};
+use locklab_locks::{BigLock, Fairness, Platform, RawLock, TimedLock, queue::McsTimeoutNode};
 
 /// A lock algorithm: its requirements and its functions. All pointers to a lock
 /// are to `size` bytes aligned to `align`, those to a context (a queue node)

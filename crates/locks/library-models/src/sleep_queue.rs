@@ -15,7 +15,7 @@ use core::ptr;
 /// millisecond. It is drawn evenly, so about half of this on average.
 const FAIR: usize = 1_000_000 / 1024;
 
-/// States of the word that protects a queue, as those of [`crate::Futex`].
+/// States of the word that protects a queue, as those of [`locklab_locks::Futex`].
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const AWAITED: u32 = 2;
@@ -46,7 +46,7 @@ pub(crate) struct Found {
 struct Locked<'a, P: Platform>(&'a SleepQueue<P>);
 
 impl<'a, P: Platform> Locked<'a, P> {
-    /// Locks the queue of `address`: a word in three states, as [`crate::Futex`]. `None`
+    /// Locks the queue of `address`: a word in three states, as [`locklab_locks::Futex`]. `None`
     /// if the platform has no place for sleepers.
     fn new(address: usize) -> Option<Self> {
         // SAFETY: this module keeps the queues.

@@ -3,7 +3,8 @@
 //! --example without_node -- 10` counts for ten seconds each.
 
 use locklab_locks::{
-    Host, MAX_CPUS, Native, QSpinlock, QSpinlockCna, QSpinlockPv, QueueNodes, RawLock, RqSpinlock,
+    Host, MAX_CPUS, Native, QSpinlock, QueueNodes, RawLock, RqSpinlock, kernel::QSpinlockCna,
+    kernel::QSpinlockPv,
 };
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,6 +24,20 @@ impl AndersonSlot {
 
 /// Anderson's lock with `SLOTS` slots, a power of two.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Anderson;
+///
+/// static COUNT: NodeMutex<Anderson, u32> = NodeMutex::new(Anderson::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`AndersonMutex`](crate::queue::AndersonMutex).
+///
+/// # Properties
+///
 /// **Paper:** T. E. Anderson, "The Performance of Spin Lock Alternatives for
 /// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990.
 ///

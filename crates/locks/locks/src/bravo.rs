@@ -50,6 +50,18 @@ pub struct Bravo<L, P: Platform = NativePlatform> {
 
 /// BRAVO over the phase-fair lock, as the paper measures it over one of its
 /// kind (BRAVO-BA).
+///
+/// ```
+/// use locklab_locks::rw::BravoRwLock;
+///
+/// static COUNT: BravoRwLock<u32> = BravoRwLock::new(0);
+/// *COUNT.write() += 1;
+/// assert_eq!(*COUNT.read(), 1);
+/// ```
+///
+/// # Differences from `std::sync::RwLock`
+///
+/// Those of [`BravoRwLock`](crate::rw::BravoRwLock).
 pub type BravoPhaseFair<P = NativePlatform> = Bravo<PhaseFair<P>, P>;
 
 impl<L: RawRwLock, P: Platform> Bravo<L, P> {

@@ -3,15 +3,21 @@
 //! The one place where a name becomes a type: instruments, proofs and the
 //! interposer visit a lock here and are compiled once for each.
 
+use crate::kernel::{
+    BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, QSpinlock,
+    QSpinlockCna, QSpinlockPv, QSpinlockVirt, RqSpinlock,
+};
 use crate::native::NativePlatform;
 use crate::platform::Platform;
+use crate::queue::{
+    Anderson, Clh, Cna, CohortBoMcs, CohortTktTkt, Hemlock, Hmcs, Malthusian, Mcs, McsTimeout,
+    McsTimeoutNode, McsTp, Reciprocating,
+};
 use crate::raw::{Info, RawLock, TimedLock};
-use crate::{
-    Anderson, BigLock, BravoPhaseFair, Clh, Cna, CohortBoMcs, CohortTktTkt, Fissile, Futex,
-    FutexAdaptive, Hemlock, Hmcs, Malthusian, Mcs, McsK42, McsTimeout, McsTimeoutNode, McsTp,
-    MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded, PhaseFair, QSpinlock,
-    QSpinlockCna, QSpinlockPv, QSpinlockVirt, Reciprocating, RqSpinlock, RwPerCpu, RwQueued, Tas,
-    TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa, VirtSpin, VirtSpinBackoff, VirtSpinDelay,
+use crate::rw::{BravoPhaseFair, PhaseFair, RwPerCpu, RwQueued};
+use crate::spin::{
+    Fissile, Futex, FutexAdaptive, McsK42, Tas, TasWord, Ticket, TicketProp, Ttas, TtasWord, Twa,
+    VirtSpin, VirtSpinBackoff, VirtSpinDelay,
 };
 use lock_api::RawRwLockDowngrade;
 

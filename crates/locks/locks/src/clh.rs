@@ -71,6 +71,26 @@ impl<P: Platform> Default for ClhHandle<P> {
 
 /// A CLH lock: the node of the last arrival, null if there was none yet.
 ///
+/// ```
+/// use locklab_locks::RawLock;
+/// use locklab_locks::queue::{Clh, ClhHandle};
+///
+/// let (lock, handle): (Clh, ClhHandle) = Default::default();
+/// // SAFETY: one thread; the two stay in place, and go together.
+/// unsafe {
+///     lock.lock(&handle);
+///     lock.unlock(&handle);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - A waiter spins, on the node of the one before it; nodes circulate among threads, so that no
+///   guard or closure here can keep them.
+///
+/// # Properties
+///
 /// **Papers:** T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from
 /// Atomic Swap", University of Washington TR 93-02-02, 1993; P. Magnusson,
 /// A. Landin and E. Hagersten, "Queue Locks on Cache Coherent

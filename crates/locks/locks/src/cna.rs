@@ -62,6 +62,20 @@ fn alone<P: Platform>() -> *mut CnaNode<P> {
 
 /// A compact NUMA-aware lock: the tail of its main queue, null when free.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Cna;
+///
+/// static COUNT: NodeMutex<Cna, u32> = NodeMutex::new(Cna::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`CnaMutex`](crate::queue::CnaMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "Compact NUMA-aware Locks", EuroSys 2019.
 ///
 /// **Size:** one pointer, whatever the number of NUMA nodes. **Per waiter:** one

@@ -6,7 +6,8 @@ use crate::mcs::{Mcs, McsNode};
 use crate::native::NativePlatform;
 use crate::platform::{Atomic, Ordering, Platform};
 use crate::raw::{Fairness, Info, Overtakes, RawLock};
-use crate::{Ticket, VirtSpinBackoff};
+use crate::ticket::Ticket;
+use crate::virt_spin::VirtSpinBackoff;
 use core::marker::PhantomData;
 
 /// Handoffs within a NUMA node before the global lock is released.
@@ -177,8 +178,32 @@ pub struct Cohort<P: Platform, R: Recipe<P>, const NODES: usize = 8> {
 }
 
 /// C-BO-MCS for eight NUMA nodes.
+///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::CohortBoMcs;
+///
+/// static COUNT: NodeMutex<CohortBoMcs, u32> = NodeMutex::new(CohortBoMcs::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`CohortBoMcsMutex`](crate::queue::CohortBoMcsMutex).
 pub type CohortBoMcs<P = NativePlatform> = Cohort<P, BoMcs>;
 /// C-TKT-TKT for eight NUMA nodes.
+///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::CohortTktTkt;
+///
+/// static COUNT: NodeMutex<CohortTktTkt, u32> = NodeMutex::new(CohortTktTkt::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`CohortTktTktMutex`](crate::queue::CohortTktTktMutex).
 pub type CohortTktTkt<P = NativePlatform> = Cohort<P, TktTkt>;
 
 /// The context that a CPU supplies to a [`Cohort`].

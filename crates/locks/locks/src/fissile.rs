@@ -15,12 +15,25 @@ const GRACE: u32 = 50;
 
 /// A fissile lock: a word (bits 0 to 7 held, bit 8 impatient) and a queue.
 ///
+/// ```
+/// use locklab_locks::spin::FissileMutex;
+///
+/// static COUNT: FissileMutex<u32> = FissileMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`FissileMutex`](crate::spin::FissileMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "Fissile Locks", NETYS 2020.
 ///
 /// **Size:** 16 bytes. **Per waiter:** one node on the stack of `lock`,
 /// released when `lock` returns. **Fairness:** a newly arrived CPU may overtake
 /// the queue until the head of the queue has read the word 50 times; then the
-/// lock closes to newcomers. The queue is [`crate::Cna`].
+/// lock closes to newcomers. The queue is [`Cna`](crate::queue::Cna).
 #[repr(C)]
 pub struct Fissile<P: Platform = NativePlatform> {
     word: P::U32,

@@ -11,6 +11,19 @@ const AWAITED: u32 = 2;
 
 /// A futex mutex in one word: a CPU that finds it held marks it and sleeps.
 ///
+/// ```
+/// use locklab_locks::spin::FutexMutex;
+///
+/// static COUNT: FutexMutex<u32> = FutexMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`FutexMutex`](crate::spin::FutexMutex).
+///
+/// # Properties
+///
 /// **Papers:** H. Franke, R. Russell and M. Kirkwood, "Fuss, Futexes and
 /// Furwocks: Fast Userlevel Locking in Linux", Ottawa Linux Symposium 2002; in
 /// three states: U. Drepper, "Futexes Are Tricky", 2004 to 2011, section 6.
@@ -123,6 +136,19 @@ const MARGIN: u32 = 2;
 
 /// [`Futex`] that spins before it sleeps, for about as long as it took others
 /// to get the lock by spinning.
+///
+/// ```
+/// use locklab_locks::spin::FutexAdaptiveMutex;
+///
+/// static COUNT: FutexAdaptiveMutex<u32> = FutexAdaptiveMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`FutexAdaptiveMutex`](crate::spin::FutexAdaptiveMutex).
+///
+/// # Properties
 ///
 /// **Papers:** as [`Futex`]; A. R. Karlin, K. Li, M. S. Manasse and S. Owicki,
 /// "Empirical Studies of Competitive Spinning for a Shared-Memory

@@ -32,6 +32,20 @@ impl<P: Platform> Default for HemlockGrant<P> {
 
 /// A Hemlock: the last CPU in its queue, null when free.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Hemlock;
+///
+/// static COUNT: NodeMutex<Hemlock, u32> = NodeMutex::new(Hemlock::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`HemlockMutex`](crate::queue::HemlockMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "Hemlock: Compact and Scalable Mutual
 /// Exclusion", SPAA 2021.
 ///

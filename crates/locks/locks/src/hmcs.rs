@@ -133,6 +133,20 @@ struct Branch<P: Platform> {
 
 /// A two-level MCS lock for up to `NODES` NUMA nodes; more share branches.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Hmcs;
+///
+/// static COUNT: NodeMutex<Hmcs, u32> = NodeMutex::new(Hmcs::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`McsMutex`](crate::queue::McsMutex).
+///
+/// # Properties
+///
 /// **Paper:** M. Chabbi, M. Fagan and J. Mellor-Crummey, "High Performance Locks
 /// for Multi-level NUMA Systems", PPoPP 2015; here with two levels.
 ///

@@ -1,18 +1,18 @@
 //! Spinlocks and queue locks, each written once from its paper.
 //!
 //! ```
-//! use locklab_locks::{Mcs, Mutex, QSpinlock, Ticket, lock_api};
+//! use locklab_locks::{Mcs, NodeMutex, QSpinlockMutex, TicketMutex};
 //!
 //! // A context-free lock behind an ordinary guard.
-//! static COUNT: lock_api::Mutex<Ticket, u32> = lock_api::Mutex::new(0);
+//! static COUNT: TicketMutex<u32> = TicketMutex::new(0);
 //! *COUNT.lock() += 1;
 //!
 //! // Four bytes, first come first served, each waiter on a line of its own.
-//! static QUEUED: lock_api::Mutex<QSpinlock, u32> = lock_api::Mutex::new(0);
+//! static QUEUED: QSpinlockMutex<u32> = QSpinlockMutex::new(0);
 //! *QUEUED.lock() += 1;
 //!
 //! // A lock that needs a queue node keeps it on the stack of the caller.
-//! static NODES: Mutex<u32, Mcs> = Mutex::new(Mcs::new(), 0);
+//! static NODES: NodeMutex<Mcs, u32> = NodeMutex::new(Mcs::new(), 0);
 //! NODES.with(|count| *count += 1);
 //! ```
 //!
@@ -20,20 +20,20 @@
 //!
 //! | You have | Take | Because |
 //! |---|---|---|
-//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of this crate [`FutexAdaptive`], [`Malthusian`], or any lock on [`Parking`] | a waiter that spins for a holder that is not running wastes its time slice |
+//! | a mutex of an ordinary program, with perhaps more threads than CPUs | `std::sync::Mutex`; of this crate [`FutexAdaptive`], [`Malthusian`](queue::Malthusian), or any lock on [`Parking`] | a waiter that spins for a holder that is not running wastes its time slice |
 //! | a kernel's spinlock, one word, first come first served | [`QSpinlock`] | 4 bytes; each queued waiter spins on its own line |
 //! | few CPUs, or hardly any contention, first come first served | [`Ticket`] | 4 bytes, the shortest code |
-//! | very many locks, hardly ever contended | [`Ttas`] | 1 byte ([`TtasWord`]: 4, and no slower back to back on Zen) |
-//! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`], [`QSpinlockVirt`] | a running vCPU makes progress; none waits for a vCPU that is not running |
-//! | a virtual machine whose hypervisor does help | [`QSpinlockPv`] | waiters sleep and are kicked |
+//! | very many locks, hardly ever contended | [`Ttas`](spin::Ttas) | 1 byte ([`TtasWord`](spin::TtasWord): 4, and no slower back to back on Zen) |
+//! | a virtual machine whose hypervisor does not help | [`VirtSpinBackoff`](spin::VirtSpinBackoff), [`QSpinlockVirt`](kernel::QSpinlockVirt) | a running vCPU makes progress; none waits for a vCPU that is not running |
+//! | a virtual machine whose hypervisor does help | [`QSpinlockPv`](kernel::QSpinlockPv) | waiters sleep and are kicked |
 //! | one hot lock, many CPUs | [`Mcs`] | a handoff touches one line, whatever the number of waiters |
-//! | the same on several NUMA nodes | [`QSpinlockCna`] (4 bytes, a kernel's), [`Cna`] (one word), [`Fissile`] (the caller supplies no node), [`Hmcs`] | the lock and its data stay within a NUMA node for a while |
-//! | waiters that give up | [`McsTimeout`], [`McsTp`] | giving up never waits; the second also passes over waiters that are not running |
+//! | the same on several NUMA nodes | [`QSpinlockCna`](kernel::QSpinlockCna) (4 bytes, a kernel's), [`Cna`](queue::Cna) (one word), [`Fissile`](spin::Fissile) (the caller supplies no node), [`Hmcs`](queue::Hmcs) | the lock and its data stay within a NUMA node for a while |
+//! | waiters that give up | [`McsTimeout`](queue::McsTimeout), [`McsTp`](queue::McsTp) | giving up never waits; the second also passes over waiters that are not running |
 //! | code that may deadlock, and must go on | [`RqSpinlock`] | 4 bytes; an acquisition fails where it would hang |
 //! | readers and writers | [`RwQueued`], [`PhaseFair`] | waiters in order; readers wait for one writer at most |
-//! | hardly ever a writer | [`BravoPhaseFair`], [`Bravo`] around another | readers write no line that other readers use |
-//! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`] | a reader costs one fence; 64 bytes for each CPU |
-//! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`], [`Anderson`], [`mplock`] | no pointers (`Info::shared_memory`) |
+//! | hardly ever a writer | [`BravoPhaseFair`](rw::BravoPhaseFair), [`Bravo`](rw::Bravo) around another | readers write no line that other readers use |
+//! | the same, for one lock that all CPUs read all the time | [`RwPerCpu`](rw::RwPerCpu) | a reader costs one fence; 64 bytes for each CPU |
+//! | processes that share memory | [`Futex`], [`Ticket`], [`Ttas`](spin::Ttas), [`Anderson`](queue::Anderson), [`mplock`] | no pointers (`Info::shared_memory`) |
 //! | one lock that its holder may acquire again | [`mplock`] | recursive; all levels released at once |
 //!
 //! Which lock is better under your contention is a matter of measurement: that
@@ -42,17 +42,17 @@
 //!
 //! # Interfaces
 //!
-//! - [`lock_api::Mutex`] with any context-free lock: guards,
-//!   as usual. `unlock_fair` where the lock is first come, first served;
+//! - `TicketMutex<T>`, `QSpinlockMutex<T>`, ... ([`spin`], [`kernel`]), which are [`Mutex`] with a
+//!   context-free lock: guards, as usual. `unlock_fair` where the lock is first come, first served;
 //!   `try_lock_for` where it has no queue. [`lock_api::RwLock`] with
-//!   [`RwQueued`], [`PhaseFair`], [`Bravo`] and [`RwPerCpu`], downgrade included.
-//! - [`Mutex`] with any lock except CLH, including those with a queue node:
+//!   those of [`rw`], downgrade included.
+//! - [`NodeMutex`] with any lock except CLH, including those with a queue node:
 //!   closures.
-//! - [`QueueMutex`] with locks whose guards may be leaked: guards, and the
+//! - `McsMutex<T>`, ... ([`queue`]), which are [`QueueMutex`] with locks whose guards may be leaked: guards, and the
 //!   nodes belong to each thread (needs `std`).
-//! - [`Masked`] with any context-free lock: guards that remember
+//! - [`Masked`](kernel::Masked) with any context-free lock: guards that remember
 //!   whether interrupts or preemption were on. For kernels.
-//! - [`Checked`] around a lock: panics where its holder acquires it again, a
+//! - [`Checked`](mutex::Checked) around a lock: panics where its holder acquires it again, a
 //!   different CPU releases it, or locks are acquired out of order.
 //! - [`RawLock`], unsafe, for everything else.
 //! - [`Outline`] around a lock: its unlock is a call, one copy for the whole
@@ -97,18 +97,49 @@ struct DoesNotCompile;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[doc(no_inline)]
 pub use lock_api;
 
 pub mod catalogue;
-mod instant;
-mod lock_api_impl;
-mod raw;
+pub mod cohort;
+pub mod host;
+pub mod kernel;
+pub mod mplock;
+pub mod mutex;
+pub mod queue;
+pub mod rw;
+pub mod spin;
+
+// The names that most users need.
+#[cfg(feature = "std")]
+#[doc(inline)]
+pub use host::Threads;
+#[doc(no_inline)]
+pub use host::{
+    HeldLocks, Host, MAX_CPUS, NESTING, Native, NativePlatform, Parking, QueueNodes, Sleepers,
+    VisibleReader,
+};
+#[doc(no_inline)]
+pub use kernel::{BigLock, QSpinlock, QSpinlockMutex, RqSpinlock};
+#[doc(inline)]
+pub use locklab_platform::raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock};
+#[cfg(feature = "std")]
+#[doc(no_inline)]
+pub use mutex::QueueMutex;
+#[doc(no_inline)]
+pub use mutex::{Instant, LeakableGuard, Mutex, MutexGuard, NodeMutex, Outline, StackContext};
+#[cfg(feature = "std")]
+#[doc(no_inline)]
+pub use queue::McsMutex;
+#[doc(no_inline)]
+pub use queue::{Mcs, McsNode};
+#[doc(no_inline)]
+pub use rw::{PhaseFair, RwQueued};
+#[doc(no_inline)]
+pub use spin::{Futex, FutexAdaptive, Tas, Ticket, TicketMutex};
 
 // What the locks stand on, where their sources name it: modules of their own, so
-// that no lock imports the root, which exports all of them.
-mod mutex {
-    pub(crate) use locklab_platform::mutex::*;
-}
+// that no lock imports the root, which exports many of them.
 /// The machine that a lock runs on, as it sees it.
 pub mod platform {
     #[doc(inline)]
@@ -129,25 +160,27 @@ mod qnode {
 #[doc(no_inline)]
 pub use platform::Platform;
 
+mod aliases;
 mod anderson;
 mod bravo;
 mod clh;
 mod cna;
-pub mod cohort;
 mod fissile;
 mod futex;
 mod hemlock;
 mod hmcs;
+mod instant;
+mod lock_api_impl;
 mod malthusian;
 mod mcs;
 mod mcs_k42;
 mod mcs_timeout;
-pub mod mplock;
 mod phase_fair;
 mod qspinlock;
 mod qspinlock_cna;
 mod qspinlock_pv;
 mod qspinlock_virt;
+mod raw;
 mod reciprocating;
 mod rqspinlock;
 mod rw_per_cpu;
@@ -157,63 +190,3 @@ mod ticket;
 mod ticket_prop;
 mod twa;
 mod virt_spin;
-
-pub use instant::Instant;
-
-#[doc(hidden)]
-pub use locklab_platform::numbers::Numbers;
-#[cfg(feature = "std")]
-#[doc(inline)]
-pub use locklab_platform::queue_mutex::{QueueGuard, QueueMutex};
-#[doc(hidden)]
-pub use locklab_platform::sleepers::place_of;
-#[cfg(feature = "std")]
-#[doc(inline)]
-pub use locklab_platform::threads::Threads;
-#[doc(inline)]
-pub use locklab_platform::{
-    checked::{Checked, CheckedPlatform, HeldRanks},
-    masked::{Mask, Masked, MaskedGuard},
-    mutex::{LeakableGuard, Mutex, StackContext},
-    outline::Outline,
-    raw_lock::{Fairness, Info, Overtakes, RawLock, TimedLock},
-};
-#[doc(inline)]
-pub use locklab_platform::{
-    held_locks::{HELD_LOCKS, HeldLocks},
-    line::CacheLine,
-    native::{AtomicU32, Host, Native, NativePlatform, NoHost},
-    parking::{Bucket, NO_HEAVY_FENCE, Parking, ParkingHost, ParkingWorld, SPINS, Watched},
-    qnode::{MAX_CPUS, NESTING, QueueNode, QueueNodes},
-    sleepers::Sleepers,
-    visible_reader::VisibleReader,
-};
-
-pub use anderson::{Anderson, AndersonSlot};
-pub use bravo::{Bravo, BravoPhaseFair};
-pub use clh::{Clh, ClhHandle, ClhNode};
-pub use cna::{Cna, CnaNode};
-pub use cohort::{Cohort, CohortBoMcs, CohortTktTkt};
-pub use fissile::Fissile;
-pub use futex::{Futex, FutexAdaptive};
-pub use hemlock::{Hemlock, HemlockGrant};
-pub use hmcs::{Hmcs, HmcsNode};
-pub use malthusian::{Malthusian, MalthusianNode};
-pub use mcs::{Mcs, McsNode};
-pub use mcs_k42::McsK42;
-pub use mcs_timeout::{McsTimeout, McsTimeoutNode, McsTp};
-pub use mplock::{BigLock, MplockAnderson, MplockClh, MplockMcs, MplockTicket, MplockTicketPadded};
-pub use phase_fair::PhaseFair;
-pub use qspinlock::QSpinlock;
-pub use qspinlock_cna::QSpinlockCna;
-pub use qspinlock_pv::QSpinlockPv;
-pub use qspinlock_virt::QSpinlockVirt;
-pub use reciprocating::{Reciprocating, ReciprocatingElement};
-pub use rqspinlock::{AcquireError, RqSpinlock};
-pub use rw_per_cpu::RwPerCpu;
-pub use rwlock::RwQueued;
-pub use tas::{Byte, Tas, TasWord, Ttas, TtasWord, Width, Word};
-pub use ticket::Ticket;
-pub use ticket_prop::TicketProp;
-pub use twa::Twa;
-pub use virt_spin::{VirtSpin, VirtSpinBackoff, VirtSpinDelay};

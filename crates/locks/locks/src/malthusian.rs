@@ -56,6 +56,20 @@ impl<P: Platform> Default for MalthusianNode<P> {
 /// An MCS lock with a passive list. Only the holder accesses the list and the
 /// count.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Malthusian;
+///
+/// static COUNT: NodeMutex<Malthusian, u32> = NodeMutex::new(Malthusian::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`MalthusianMutex`](crate::queue::MalthusianMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice, "Malthusian Locks", EuroSys 2017 (the MCSCR form).
 ///
 /// **Size:** 64 bytes. **Per waiter:** one 64-byte node. **Fairness:** the holder moves

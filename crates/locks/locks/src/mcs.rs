@@ -43,6 +43,20 @@ impl<P: Platform> Default for McsNode<P> {
 
 /// An MCS lock: the tail of its queue of waiters, null when free.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Mcs;
+///
+/// static COUNT: NodeMutex<Mcs, u32> = NodeMutex::new(Mcs::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`McsMutex`](crate::queue::McsMutex).
+///
+/// # Properties
+///
 /// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 /// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
 /// section 2.4 (the variant with compare-and-swap).

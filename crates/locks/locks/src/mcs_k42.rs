@@ -29,6 +29,19 @@ fn held<P: Platform>() -> *mut Node<P> {
 
 /// A K42-MCS lock.
 ///
+/// ```
+/// use locklab_locks::spin::McsK42Mutex;
+///
+/// static COUNT: McsK42Mutex<u32> = McsK42Mutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`McsK42Mutex`](crate::spin::McsK42Mutex).
+///
+/// # Properties
+///
 /// **Paper:** M. A. Auslander, D. J. Edelsohn, O. Y. Krieger, B. S. Rosenburg and
 /// R. W. Wisniewski, "Enhancement to the MCS lock for increased functionality
 /// and improved programmability", US patent application 2003/0200457 (filed

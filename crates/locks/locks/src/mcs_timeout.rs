@@ -70,6 +70,26 @@ impl<P: Platform> Default for McsTimeoutNode<P> {
 
 /// An abortable MCS lock: the tail of its queue, null when free.
 ///
+/// ```
+/// use locklab_locks::queue::{McsTimeout, McsTimeoutNode};
+/// use locklab_locks::{NativePlatform, Platform, RawLock, TimedLock};
+///
+/// let (lock, node): (McsTimeout, McsTimeoutNode) = Default::default();
+/// let deadline = NativePlatform::now() + 1_000_000;
+/// // SAFETY: one thread; the node stays in place, and is in no other queue.
+/// unsafe {
+///     assert!(lock.lock_until(&node, deadline));
+///     lock.unlock(&node);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - A waiter can give up. It spins.
+///
+/// # Properties
+///
 /// **Paper:** M. L. Scott and W. N. Scherer III, "Scalable Queue-Based Spin Locks
 /// with Timeout", PPoPP 2001, for the problem; the protocol, in which a node
 /// that was given up stays in the queue until a release passes over it, is
@@ -89,6 +109,26 @@ pub struct McsTimeout<P: Platform = NativePlatform, const SILENT: u32 = 0> {
 
 /// A time-published MCS lock: an [`McsTimeout`] whose release passes over
 /// waiters that are not running.
+///
+/// ```
+/// use locklab_locks::queue::{McsTp, McsTimeoutNode};
+/// use locklab_locks::{NativePlatform, Platform, RawLock, TimedLock};
+///
+/// let (lock, node): (McsTp, McsTimeoutNode) = Default::default();
+/// let deadline = NativePlatform::now() + 1_000_000;
+/// // SAFETY: one thread; the node stays in place, and is in no other queue.
+/// unsafe {
+///     assert!(lock.lock_until(&node, deadline));
+///     lock.unlock(&node);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - A waiter can give up. It spins, and one that does not run is passed over.
+///
+/// # Properties
 ///
 /// **Paper:** B. He, W. N. Scherer III and M. L. Scott, "Preemption Adaptivity in
 /// Time-Published Queue-Based Spin Locks", HiPC 2005 (MCS-TP).

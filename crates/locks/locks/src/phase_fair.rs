@@ -21,6 +21,20 @@ const TOO_MANY: u32 = 1 << 31;
 /// A phase-fair reader-writer lock with tickets (PF-T): two counts of readers,
 /// and a ticket lock for writers.
 ///
+/// ```
+/// use locklab_locks::rw::PhaseFairRwLock;
+///
+/// static COUNT: PhaseFairRwLock<u32> = PhaseFairRwLock::new(0);
+/// *COUNT.write() += 1;
+/// assert_eq!(*COUNT.read(), 1);
+/// ```
+///
+/// # Differences from `std::sync::RwLock`
+///
+/// Those of [`PhaseFairRwLock`](crate::rw::PhaseFairRwLock).
+///
+/// # Properties
+///
 /// **Paper:** B. B. Brandenburg and J. H. Anderson, "Spin-Based Reader-Writer
 /// Synchronization for Multiprocessor Real-Time Systems", Real-Time Systems
 /// 46(1), 2010, section 4.2.
@@ -37,7 +51,7 @@ const TOO_MANY: u32 = 1 << 31;
 /// **Take it** where the wait of a reader must be bounded, and with few CPUs:
 /// every reader writes the lock's line twice, every waiter spins on it.
 /// [`crate::RwQueued`] has a queue for its waiters instead, and
-/// [`crate::Bravo`] around this lock spares readers the writes.
+/// [`Bravo`](crate::rw::Bravo) around this lock spares readers the writes.
 /// The release of a writer lets readers in before it calls the next writer,
 /// and so touches the lock after a reader may hold it.
 ///
@@ -332,7 +346,7 @@ mod tests {
     use std::sync::Mutex;
 
     /// Waits until `word` is no longer `old`.
-    fn changes(word: &crate::AtomicU32, old: u32) {
+    fn changes(word: &crate::native::AtomicU32, old: u32) {
         while word.load(Ordering::Relaxed) == old {
             std::thread::yield_now();
         }

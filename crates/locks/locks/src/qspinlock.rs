@@ -17,6 +17,19 @@ const PENDING_READS: u32 = 64;
 /// A queued spinlock in one word: bits 0 to 7 locked, bit 8 pending, bits 16
 /// and up the tail of the queue (nesting level, CPU number + 1).
 ///
+/// ```
+/// use locklab_locks::kernel::QSpinlockMutex;
+///
+/// static COUNT: QSpinlockMutex<u32> = QSpinlockMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`QSpinlockMutex`](crate::kernel::QSpinlockMutex).
+///
+/// # Properties
+///
 /// It follows the design of W. Long and P. Zijlstra (Linux, 2013 to 2015), as
 /// described in J. Corbet, "MCS locks and qspinlocks", LWN, 11 March 2014;
 /// the queue is that of Mellor-Crummey and Scott 1991.

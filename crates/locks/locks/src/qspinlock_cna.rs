@@ -21,6 +21,19 @@ const NUMA: u32 = 0x7fff << 16;
 /// [`crate::QSpinlock`], except that the head of its queue hands over to the
 /// first waiter of its own NUMA node: CNA in four bytes.
 ///
+/// ```
+/// use locklab_locks::kernel::QSpinlockCnaMutex;
+///
+/// static COUNT: QSpinlockCnaMutex<u32> = QSpinlockCnaMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`QSpinlockCnaMutex`](crate::kernel::QSpinlockCnaMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "Compact NUMA-aware Locks", EuroSys 2019,
 /// section 6, which puts the algorithm into the queued spinlock of Linux (as
 /// their patches to that kernel proposed from 2019 on).

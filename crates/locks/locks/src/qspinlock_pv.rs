@@ -26,6 +26,19 @@ const SLEEPS: u32 = 2;
 /// A queued spinlock whose waiters sleep after `READS` fruitless reads. Bits
 /// 0 to 7 locked, bit 8 "no stealing", bits 16 and up the tail of the queue.
 ///
+/// ```
+/// use locklab_locks::kernel::QSpinlockPvMutex;
+///
+/// static COUNT: QSpinlockPvMutex<u32> = QSpinlockPvMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`QSpinlockPvMutex`](crate::kernel::QSpinlockPvMutex).
+///
+/// # Properties
+///
 /// It follows W. Long's paravirtual queued spinlock and its hybrid of a queue
 /// and an unfair lock (Linux, 2015 and 2016), from their descriptions on the
 /// kernel list.

@@ -10,10 +10,23 @@ use crate::virt_spin;
 /// [`Platform::virtualized`] may change at any time: both ways of waiting use
 /// the same word.
 ///
+/// ```
+/// use locklab_locks::kernel::QSpinlockVirtMutex;
+///
+/// static COUNT: QSpinlockVirtMutex<u32> = QSpinlockVirtMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`QSpinlockVirtMutex`](crate::kernel::QSpinlockVirtMutex).
+///
+/// # Properties
+///
 /// The queue of [`crate::QSpinlock`] is first come, first served, and stalls
 /// when the vCPU whose turn it is does not run. In a virtual
 /// machine without paravirtual help ([`Platform::virtualized`]), this lock
-/// waits as [`crate::VirtSpin`] does. It was described on the Linux kernel list,
+/// waits as [`VirtSpin`](crate::spin::VirtSpin) does. It was described on the Linux kernel list,
 /// thread of 4 September 2015.
 ///
 /// **Size:** 4 bytes. **Per waiter:** nothing. **Fairness:** that of

@@ -48,6 +48,20 @@ fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
 
 /// A reciprocating lock: the top of the stack of arrivals, null when free.
 ///
+/// ```
+/// use locklab_locks::mutex::NodeMutex;
+/// use locklab_locks::queue::Reciprocating;
+///
+/// static COUNT: NodeMutex<Reciprocating, u32> = NodeMutex::new(Reciprocating::new(), 0);
+/// COUNT.with(|count| *count += 1);
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`ReciprocatingMutex`](crate::queue::ReciprocatingMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "Reciprocating Locks", PPoPP 2025.
 ///
 /// **Size:** one pointer. **Per waiter:** one 64-byte element, on which it alone

@@ -25,6 +25,19 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 /// A queued spinlock whose acquisition can fail, where that of
 /// [`crate::QSpinlock`] would hang: the word and its protocol are the same.
 ///
+/// ```
+/// use locklab_locks::kernel::RqSpinlockMutex;
+///
+/// static COUNT: RqSpinlockMutex<u32> = RqSpinlockMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`RqSpinlockMutex`](crate::kernel::RqSpinlockMutex).
+///
+/// # Properties
+///
 /// **Paper:** K. K. Dwivedi, "Resilient Queued Spin Lock", patch series for
 /// bpf-next, January to March 2025 (Linux 6.15). A waiter of
 /// [`RqSpinlock::lock_or_fail`] gives up when its own CPU holds the lock or
@@ -61,7 +74,7 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 /// with others.
 ///
 /// ```
-/// use locklab_locks::{AcquireError, RqSpinlock, lock_api::Mutex};
+/// use locklab_locks::{kernel::AcquireError, RqSpinlock, lock_api::Mutex};
 ///
 /// static COUNT: Mutex<RqSpinlock, u32> = Mutex::new(1);
 ///

@@ -19,6 +19,20 @@ enum Refused {
 /// A reader-writer lock whose readers count themselves on a cache line of their
 /// CPU; a writer closes the lock and waits for all of them.
 ///
+/// ```
+/// use locklab_locks::rw::PerCpuRwLock;
+///
+/// static COUNT: PerCpuRwLock<u32> = PerCpuRwLock::new(0);
+/// *COUNT.write() += 1;
+/// assert_eq!(*COUNT.read(), 1);
+/// ```
+///
+/// # Differences from `std::sync::RwLock`
+///
+/// Those of [`PerCpuRwLock`](crate::rw::PerCpuRwLock).
+///
+/// # Properties
+///
 /// **Paper:** W. C. Hsieh and W. E. Weihl, "Scalable Reader-Writer Locks for
 /// Parallel Systems", IPPS 1992, for the idea of a part of the lock for each
 /// CPU; in the form of the description of Linux's per-CPU reader-writer
@@ -39,7 +53,7 @@ enum Refused {
 /// past them. A CPU without a queue node waits for the queue as in
 /// [`crate::QSpinlock`], which says how long that can be: for ever. **Take it** for one lock that all CPUs read all the time and hardly
 /// any writes: a reader costs one fence and no line of another CPU, a writer
-/// reads a line of every CPU. [`crate::Bravo`] has the same readers with one
+/// reads a line of every CPU. [`Bravo`](crate::rw::Bravo) has the same readers with one
 /// table for all locks, where there are many.
 ///
 /// A count has room for 2^31 readers, including leaked guards:

@@ -20,6 +20,20 @@ const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 /// A queued reader-writer lock: a word (bits 0 to 7 a writer holds it, bit 8
 /// a writer is next, bits 9 and up the number of readers) and a queue.
 ///
+/// ```
+/// use locklab_locks::rw::QueuedRwLock;
+///
+/// static COUNT: QueuedRwLock<u32> = QueuedRwLock::new(0);
+/// *COUNT.write() += 1;
+/// assert_eq!(*COUNT.read(), 1);
+/// ```
+///
+/// # Differences from `std::sync::RwLock`
+///
+/// Those of [`QueuedRwLock`](crate::rw::QueuedRwLock).
+///
+/// # Properties
+///
 /// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Scalable Reader-Writer
 /// Synchronization for Shared-Memory Multiprocessors", PPoPP 1991, for the
 /// fair queue of readers and writers; the compact form, one word and one

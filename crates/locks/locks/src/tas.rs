@@ -71,11 +71,46 @@ impl<P: Platform> Width<P> for Word {
 }
 
 /// [`Tas`] in four bytes.
+///
+/// ```
+/// use locklab_locks::spin::TasWordMutex;
+///
+/// static COUNT: TasWordMutex<u32> = TasWordMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TasWordMutex`](crate::spin::TasWordMutex).
 pub type TasWord<P = NativePlatform> = Tas<P, Word>;
 /// [`Ttas`] in four bytes.
+///
+/// ```
+/// use locklab_locks::spin::TtasWordMutex;
+///
+/// static COUNT: TtasWordMutex<u32> = TtasWordMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TtasWordMutex`](crate::spin::TtasWordMutex).
 pub type TtasWord<P = NativePlatform> = Ttas<P, Word>;
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
+///
+/// ```
+/// use locklab_locks::spin::TasMutex;
+///
+/// static COUNT: TasMutex<u32> = TasMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TasMutex`](crate::spin::TasMutex).
+///
+/// # Properties
 ///
 /// **Papers:** L. Rudolph and Z. Segall, "Dynamic Decentralized Cache Schemes
 /// for MIMD Parallel Processors", ISCA 1984 (test-and-test-and-set);
@@ -175,6 +210,19 @@ unsafe impl<P: Platform, W: Width<P>> TimedLock<P> for Tas<P, W> {
 
 /// A test-and-test-and-set lock: 0 free, 1 held. A waiter reads until it
 /// sees a 0, and only then tries to make it a 1.
+///
+/// ```
+/// use locklab_locks::spin::TtasMutex;
+///
+/// static COUNT: TtasMutex<u32> = TtasMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TtasMutex`](crate::spin::TtasMutex).
+///
+/// # Properties
 ///
 /// Papers, size and fairness: see [`Tas`].
 #[repr(transparent)]

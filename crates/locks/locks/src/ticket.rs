@@ -10,6 +10,19 @@ const TICKET: u32 = 1 << 16;
 /// A ticket lock in one 32-bit word: `next` in the high half, `owner` (the
 /// number being served) in the low half. Equal halves mean free.
 ///
+/// ```
+/// use locklab_locks::spin::TicketMutex;
+///
+/// static COUNT: TicketMutex<u32> = TicketMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TicketMutex`](crate::spin::TicketMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts
 /// and Sequencers", Communications of the ACM 22(2), 1979; as a spinlock:
 /// J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
@@ -163,8 +176,8 @@ crate::lock_api_impl::fair!(Ticket);
 #[cfg(all(test, feature = "std", not(miri)))]
 mod tests {
     use super::*;
-    use crate::TicketProp;
     use crate::native::NativePlatform as N;
+    use crate::ticket_prop::TicketProp;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 

@@ -16,6 +16,19 @@ const TICKET: u32 = 1 << 16;
 /// of [`crate::Ticket`]: it alone would gain nothing by a longer pause, since
 /// rereading a word that nobody writes moves no line.
 ///
+/// ```
+/// use locklab_locks::spin::TicketPropMutex;
+///
+/// static COUNT: TicketPropMutex<u32> = TicketPropMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TicketPropMutex`](crate::spin::TicketPropMutex).
+///
+/// # Properties
+///
 /// **Paper:** J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 /// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991,
 /// section 2.2: a waiter knows how many are before it, so it need not guess.

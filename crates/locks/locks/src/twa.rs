@@ -14,6 +14,19 @@ const STRIDE: u32 = 17;
 
 /// A ticket lock with a waiting array of `SLOTS` words, a power of two.
 ///
+/// ```
+/// use locklab_locks::spin::TwaMutex;
+///
+/// static COUNT: TwaMutex<u32> = TwaMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`TwaMutex`](crate::spin::TwaMutex).
+///
+/// # Properties
+///
 /// **Paper:** D. Dice and A. Kogan, "TWA: Ticket Locks Augmented with a Waiting
 /// Array", Euro-Par 2019.
 ///

@@ -37,6 +37,19 @@ pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
 /// times between attempts, and up to `MOST` times after lost races; by
 /// default, once.
 ///
+/// ```
+/// use locklab_locks::spin::VirtSpinMutex;
+///
+/// static COUNT: VirtSpinMutex<u32> = VirtSpinMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`VirtSpinMutex`](crate::spin::VirtSpinMutex).
+///
+/// # Properties
+///
 /// A fair lock collapses when the vCPU that is next in line is not running;
 /// here any running vCPU makes progress. Described in two threads of the Linux
 /// kernel list: 4 September 2015 (the plain one and the delay) and 18 June 2025
@@ -57,10 +70,32 @@ pub struct VirtSpin<P: Platform = NativePlatform, const FIRST: u32 = 1, const MO
 /// [`VirtSpin`] with a fixed short delay between attempts, in relaxes. (The
 /// thread of 2015 puts a delay of one tick there: two ordered reads of the
 /// time-stamp counter, which took about as long as eight relaxes did then.)
+///
+/// ```
+/// use locklab_locks::spin::VirtSpinDelayMutex;
+///
+/// static COUNT: VirtSpinDelayMutex<u32> = VirtSpinDelayMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`VirtSpinDelayMutex`](crate::spin::VirtSpinDelayMutex).
 pub type VirtSpinDelay<P = NativePlatform, const DELAY: u32 = 8> = VirtSpin<P, DELAY, DELAY>;
 
 /// [`VirtSpin`] with bounded exponential backoff: one relax between attempts,
 /// and twice as many after each lost race, up to `MAX`.
+///
+/// ```
+/// use locklab_locks::spin::VirtSpinBackoffMutex;
+///
+/// static COUNT: VirtSpinBackoffMutex<u32> = VirtSpinBackoffMutex::new(0);
+/// *COUNT.lock() += 1;
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// Those of [`VirtSpinBackoffMutex`](crate::spin::VirtSpinBackoffMutex).
 pub type VirtSpinBackoff<P = NativePlatform, const MAX: u32 = 64> = VirtSpin<P, 1, MAX>;
 
 impl<P: Platform, const FIRST: u32, const MOST: u32> VirtSpin<P, FIRST, MOST> {

@@ -4,6 +4,11 @@
 
 use crate::common::each_shared;
 use locklab_locks::catalogue::{self, SharedVisitor, Visitor};
+use locklab_locks::host::*;
+use locklab_locks::kernel::*;
+use locklab_locks::mutex::*;
+use locklab_locks::queue::*;
+use locklab_locks::spin::*;
 use locklab_locks::*;
 use std::thread;
 
@@ -75,10 +80,10 @@ fn every_lock_of_the_catalogue() {
 #[test]
 fn guards_of_queue_locks() {
     fn guards<L: RawLock<N> + LeakableGuard>() {
-        let mutex = QueueMutex::<u32, L>::new(L::default(), 0);
+        let mutex = QueueMutex::<L, u32>::new(L::default(), 0);
         two_threads(L::INFO.name, || *mutex.lock() += 1, || *mutex.lock());
         if L::INFO.try_lock {
-            let tried = QueueMutex::<u32, L>::new(L::default(), 0);
+            let tried = QueueMutex::<L, u32>::new(L::default(), 0);
             let add = || match tried.try_lock() {
                 Some(mut guard) => *guard += 1,
                 None => *tried.lock() += 1,
@@ -99,7 +104,7 @@ fn guards_of_queue_locks() {
 #[test]
 fn closures_with_a_node_on_the_stack() {
     fn closures<L: RawLock<N> + StackContext>() {
-        let mutex = Mutex::<u32, L>::new(L::default(), 0);
+        let mutex = NodeMutex::<L, u32>::new(L::default(), 0);
         let add = || {
             if mutex.try_with(|value| *value += 1).is_none() {
                 mutex.with(|value| *value += 1);

@@ -2,7 +2,13 @@
 //! timeouts, downgrades, nodes.
 
 use locklab_locks::catalogue::{self, Visitor};
+use locklab_locks::host::*;
+use locklab_locks::kernel::*;
 use locklab_locks::lock_api::{RawMutex, RawMutexFair, RawMutexTimed};
+use locklab_locks::mutex::*;
+use locklab_locks::queue::*;
+use locklab_locks::rw::*;
+use locklab_locks::spin::*;
 use locklab_locks::*;
 use std::cell::Cell;
 use std::mem;
@@ -218,8 +224,8 @@ fn a_writer_becomes_a_reader() {
 fn queue_locks_have_guards() {
     fn guards<L: RawLock<N> + LeakableGuard>(new: fn() -> L) {
         let name = L::INFO.name;
-        let total = QueueMutex::<u64, L>::new(new(), 0);
-        let other = QueueMutex::<u64, L>::new(new(), 0);
+        let total = QueueMutex::<L, u64>::new(new(), 0);
+        let other = QueueMutex::<L, u64>::new(new(), 0);
         let turns = if cfg!(miri) { 20 } else { 1_000 };
         thread::scope(|scope| {
             for _ in 0..2 {

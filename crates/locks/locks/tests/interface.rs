@@ -2,6 +2,11 @@
 //! big lock's recursion, guards.
 
 use locklab_locks::catalogue::{self, BigVisitor, Visitor};
+use locklab_locks::host::*;
+use locklab_locks::kernel::*;
+use locklab_locks::mutex::*;
+use locklab_locks::queue::*;
+use locklab_locks::spin::*;
 use locklab_locks::*;
 use std::collections::HashSet;
 use std::thread;
@@ -80,6 +85,39 @@ fn sizes_are_what_the_documentation_says() {
     assert_eq!(size_of::<MplockMcs<N, 64>>(), 64 * 64 + 64);
     let nodes = [size_of::<McsNode>(), size_of::<ClhHandle>() / 2];
     assert_eq!(nodes, [64; 2]);
+}
+
+/// Users see what is at the root first: there are modules for the rest.
+#[test]
+fn the_root_has_at_most_fifty_names() {
+    let text = include_str!("../src/lib.rs");
+    let mut names = HashSet::new();
+    for item in text.split("\npub ").skip(1) {
+        let Some((item, _)) = item
+            .split_once([';', '\n'])
+            .filter(|_| !item.starts_with("use"))
+        else {
+            let (paths, _) = item.split_once(';').expect("an item's end");
+            let list = paths.rsplit(['{', ':', ' ']).next().unwrap_or(paths);
+            let list = paths.split_once('{').map_or(list, |(_, list)| list);
+            names.extend(
+                list.split([',', '}'])
+                    .map(str::trim)
+                    .filter(|name| !name.is_empty()),
+            );
+            continue;
+        };
+        names.extend(item.trim_end_matches(" {").split(' ').nth(1));
+    }
+    assert!(
+        (30..=50).contains(&names.len()),
+        "{}: {names:?}",
+        names.len()
+    );
+    assert!(
+        names.contains("Ticket") && names.contains("queue"),
+        "{names:?}"
+    );
 }
 
 struct TryLock;
@@ -299,8 +337,8 @@ fn context_free_locks_stand_behind_ordinary_guards() {
 
 #[test]
 fn locks_with_nodes_stand_behind_closures() {
-    let mcs = Mutex::<u64, Mcs>::new(Mcs::new(), 0);
-    let anderson = Mutex::<u64, Anderson>::new(Anderson::new(), 0);
+    let mcs = NodeMutex::<Mcs, u64>::new(Mcs::new(), 0);
+    let anderson = NodeMutex::<Anderson, u64>::new(Anderson::new(), 0);
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -317,7 +355,7 @@ fn locks_with_nodes_stand_behind_closures() {
 
 #[test]
 fn a_lock_is_released_when_its_critical_section_panics() {
-    let mcs = Mutex::<u64, Mcs>::new(Mcs::new(), 0);
+    let mcs = NodeMutex::<Mcs, u64>::new(Mcs::new(), 0);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         mcs.with(|_| std::panic::resume_unwind(Box::new(())));
     }));

@@ -5,8 +5,8 @@
 use crate::common::each_shared;
 use locklab_locks::catalogue::SharedVisitor;
 use locklab_locks::{
-    Anderson, McsK42, Mutex, NativePlatform as N, PhaseFair, QueueMutex, RawLock, RwQueued,
-    lock_api,
+    NativePlatform as N, NodeMutex, PhaseFair, QueueMutex, RawLock, RwQueued, lock_api,
+    queue::Anderson, spin::McsK42,
 };
 use std::any::Any;
 use std::cell::RefCell;
@@ -91,7 +91,7 @@ fn a_lock_may_move_once_its_guard_is_leaked() {
 /// are not CPUs, and there may be more of them than slots.
 #[test]
 fn an_array_lock_makes_more_turns_wait_than_it_has_slots() {
-    let lock = Mutex::<(), Anderson<N, 2>>::new(Anderson::new(), ());
+    let lock = NodeMutex::<Anderson<N, 2>, ()>::new(Anderson::new(), ());
     let inside = AtomicUsize::new(0);
     let enter = || lock.with(|()| inside.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
@@ -110,7 +110,7 @@ fn an_array_lock_makes_more_turns_wait_than_it_has_slots() {
 /// A thread leaks its guard and ends, and its number goes to another.
 #[test]
 fn a_leaked_guard_of_an_array_lock_keeps_it_held() {
-    let lock = QueueMutex::<u32, Anderson<N, 2>>::new(Anderson::new(), 0);
+    let lock = QueueMutex::<Anderson<N, 2>, u32>::new(Anderson::new(), 0);
     thread::scope(|scope| {
         scope.spawn(|| mem::forget(lock.lock())).join().unwrap();
         for _ in 0..4 {

@@ -3,6 +3,8 @@
 
 use crate::common::yielding::Yielding;
 use crate::common::{Shared, some_give_up};
+use locklab_locks::host::*;
+use locklab_locks::kernel::*;
 use locklab_locks::*;
 use std::sync::Barrier;
 use std::sync::atomic::Ordering;

@@ -5,8 +5,9 @@ use crate::common::stress;
 use crate::common::yielding::{FENCES, Yielding, YieldingPortable};
 use locklab_locks::catalogue::{self, Visitor};
 use locklab_locks::{
-    BravoPhaseFair, Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QSpinlockCna,
-    QSpinlockPv, QueueNodes, RawLock, RqSpinlock, RwPerCpu, RwQueued, Tas, Threads,
+    Fairness, Host, Info, NativePlatform, Platform, QSpinlock, QueueNodes, RawLock, RqSpinlock,
+    RwQueued, Tas, Threads, kernel::QSpinlockCna, kernel::QSpinlockPv, rw::BravoPhaseFair,
+    rw::RwPerCpu,
 };
 use std::sync::atomic::Ordering;
 

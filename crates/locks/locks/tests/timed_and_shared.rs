@@ -3,6 +3,9 @@
 use crate::common::yielding::Yielding;
 use crate::common::{Shared, each_shared, some_give_up};
 use locklab_locks::catalogue::SharedVisitor;
+use locklab_locks::host::*;
+use locklab_locks::queue::*;
+use locklab_locks::rw::*;
 use locklab_locks::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

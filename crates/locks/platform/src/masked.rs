@@ -19,7 +19,7 @@ use core::ops::{Deref, DerefMut};
 /// interrupts, or both.
 ///
 /// ```
-/// use locklab_locks::Mask;
+/// use locklab_locks::kernel::Mask;
 ///
 /// struct InterruptsOff;
 ///

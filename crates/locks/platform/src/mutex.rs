@@ -13,7 +13,7 @@ use core::marker::PhantomData;
 /// A value that is only accessible while its lock is held.
 ///
 /// Not for locks whose nodes circulate among threads: see [`StackContext`].
-pub struct Mutex<T, L, P = NativePlatform> {
+pub struct NodeMutex<L, T, P = NativePlatform> {
     lock: L,
     value: UnsafeCell<T>,
     platform: PhantomData<P>,
@@ -28,11 +28,11 @@ pub struct Mutex<T, L, P = NativePlatform> {
 pub unsafe trait StackContext {}
 
 // SAFETY: one thread at a time reaches the value.
-unsafe impl<T: Send, L: Sync, P> Sync for Mutex<T, L, P> {}
+unsafe impl<L: Sync, T: Send, P> Sync for NodeMutex<L, T, P> {}
 // SAFETY: an idle lock may move to another thread with its value.
-unsafe impl<T: Send, L: Send, P> Send for Mutex<T, L, P> {}
+unsafe impl<L: Send, T: Send, P> Send for NodeMutex<L, T, P> {}
 
-impl<T, L, P> Mutex<T, L, P> {
+impl<L, T, P> NodeMutex<L, T, P> {
     /// Makes a free lock around `value`.
     pub const fn new(lock: L, value: T) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl<P: Platform, L: RawLock<P>> Drop for Held<'_, P, L> {
     }
 }
 
-impl<T, P: Platform, L: RawLock<P> + StackContext> Mutex<T, L, P> {
+impl<T, P: Platform, L: RawLock<P> + StackContext> NodeMutex<L, T, P> {
     /// Runs `f` on the value while holding the lock. A lock that serves a limited
     /// number of CPUs (`INFO.max_cpus`), or that is recursive, does not compile here.
     #[inline]

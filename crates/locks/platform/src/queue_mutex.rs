@@ -1,6 +1,6 @@
 //! Data behind a queue lock, with guards; the nodes are kept by each thread.
 //!
-//! [`Mutex`](crate::mutex::Mutex) keeps a node on the stack of a closure; a guard cannot,
+//! [`NodeMutex`](crate::mutex::NodeMutex) keeps a node on the stack of a closure; a guard cannot,
 //! because it may move or be leaked while others use its node. Here nodes
 //! are allocated once, and each thread keeps those that it has used. A
 //! leaked guard leaks its node.
@@ -50,21 +50,21 @@ unsafe fn keep<C: 'static>(node: NonNull<C>) {
     let _ = IDLE.try_with(|idle| idle.borrow_mut().push((TypeId::of::<C>(), node)));
 }
 
-/// A value behind a queue lock. It is [`Mutex`](crate::mutex::Mutex) with guards; it needs
+/// A value behind a queue lock. It is [`NodeMutex`](crate::mutex::NodeMutex) with guards; it needs
 /// the feature `std`, and allocates a node for each lock of one type that a
 /// thread holds at once.
-pub struct QueueMutex<T: ?Sized, L, P = NativePlatform> {
+pub struct QueueMutex<L, T: ?Sized, P = NativePlatform> {
     platform: PhantomData<fn() -> P>,
     lock: L,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: one thread at a time reaches the value.
-unsafe impl<T: ?Sized + Send, L: Sync, P> Sync for QueueMutex<T, L, P> {}
+unsafe impl<T: ?Sized + Send, L: Sync, P> Sync for QueueMutex<L, T, P> {}
 // SAFETY: a free lock may move to another thread with its value.
-unsafe impl<T: ?Sized + Send, L: Send, P> Send for QueueMutex<T, L, P> {}
+unsafe impl<T: ?Sized + Send, L: Send, P> Send for QueueMutex<L, T, P> {}
 
-impl<T, L, P> QueueMutex<T, L, P> {
+impl<T, L, P> QueueMutex<L, T, P> {
     /// Makes a free lock around `value`.
     pub const fn new(lock: L, value: T) -> Self {
         Self {
@@ -80,10 +80,10 @@ impl<T, L, P> QueueMutex<T, L, P> {
     }
 }
 
-impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> {
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<L, T, P> {
     /// Acquires the lock.
     #[inline]
-    pub fn lock(&self) -> QueueGuard<'_, T, L, P> {
+    pub fn lock(&self) -> QueueGuard<'_, L, T, P> {
         const { crate::mutex::admits_one_guard::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: the node stays on the heap until the guard has released the
@@ -95,7 +95,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
 
     /// Acquires if that needs no waiting.
     #[inline]
-    pub fn try_lock(&self) -> Option<QueueGuard<'_, T, L, P>> {
+    pub fn try_lock(&self) -> Option<QueueGuard<'_, L, T, P>> {
         const { crate::mutex::admits_one_guard::<P, L>() };
         let node = take::<L::Ctx>();
         // SAFETY: as in `lock`.
@@ -116,8 +116,8 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> QueueMutex<T, L, P> 
 
 /// Holds a [`QueueMutex`].
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct QueueGuard<'a, T: ?Sized, L: RawLock<P> + LeakableGuard, P: Platform = NativePlatform> {
-    of: &'a QueueMutex<T, L, P>,
+pub struct QueueGuard<'a, L: RawLock<P> + LeakableGuard, T: ?Sized, P: Platform = NativePlatform> {
+    of: &'a QueueMutex<L, T, P>,
     /// A pointer, which makes the guard not `Send`: the node goes back to this
     /// thread.
     node: NonNull<L::Ctx>,
@@ -125,11 +125,11 @@ pub struct QueueGuard<'a, T: ?Sized, L: RawLock<P> + LeakableGuard, P: Platform 
 
 // SAFETY: a shared guard gives out `&T` only.
 unsafe impl<T: ?Sized + Sync, P: Platform, L: RawLock<P> + LeakableGuard> Sync
-    for QueueGuard<'_, T, L, P>
+    for QueueGuard<'_, L, T, P>
 {
 }
 
-impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Deref for QueueGuard<'_, T, L, P> {
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Deref for QueueGuard<'_, L, T, P> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
@@ -138,7 +138,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Deref for QueueGuard
     }
 }
 
-impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> DerefMut for QueueGuard<'_, T, L, P> {
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> DerefMut for QueueGuard<'_, L, T, P> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: we hold the lock.
@@ -146,7 +146,7 @@ impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> DerefMut for QueueGu
     }
 }
 
-impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Drop for QueueGuard<'_, T, L, P> {
+impl<T: ?Sized, P: Platform, L: RawLock<P> + LeakableGuard> Drop for QueueGuard<'_, L, T, P> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: held since the guard was made, with this node, which the lock

@@ -2,7 +2,7 @@
 //! itself.
 //!
 //! [`RawLock`] is what instruments, wrappers and the catalogue use. It never
-//! allocates and protects no data by itself: see [`Mutex`](crate::mutex::Mutex) and the
+//! allocates and protects no data by itself: see [`NodeMutex`](crate::mutex::NodeMutex) and the
 //! `lock_api` implementations for that.
 
 use crate::platform::Platform;

@@ -18,7 +18,7 @@
 //! instead.
 
 use locklab_locks::platform::{Atomic, Ordering};
-use locklab_locks::{NO_HEAVY_FENCE, ParkingWorld, Platform};
+use locklab_locks::{Platform, host::NO_HEAVY_FENCE, host::ParkingWorld};
 
 // These are the values of `held`.
 const NOBODY: u32 = 0;

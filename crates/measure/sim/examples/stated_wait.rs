@@ -8,7 +8,7 @@
 //! this one has the simulator's clock, which a file in C has not.
 
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Patience, Platform, Poll};
-use locklab_locks::{Info, QueueNode, RawLock};
+use locklab_locks::{Info, RawLock, host::QueueNode};
 use locklab_sim::{
     Machine, Scenario, Sim, SimError, Simulation, Stop, Workload, simulate, simulate_lock,
 };

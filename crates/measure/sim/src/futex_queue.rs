@@ -16,7 +16,7 @@
 use crate::arena::Arena;
 use crate::cpu::Phase;
 use crate::engine::Engine;
-use locklab_locks::place_of;
+use locklab_locks::host::place_of;
 use locklab_locks::platform::{Atomic, AtomicInt, Ordering, Platform};
 use std::cell::Cell;
 

@@ -8,7 +8,9 @@ use crate::platform::{Sim, Word};
 use crate::scheduler::{enter_call, kick};
 use crate::sleepers;
 use locklab_locks::platform::{Atomic, Platform};
-use locklab_locks::{Bucket, Parking, ParkingWorld, QueueNodes, Sleepers, VisibleReader};
+use locklab_locks::{
+    Parking, QueueNodes, Sleepers, VisibleReader, host::Bucket, host::ParkingWorld,
+};
 
 /// Number of buckets, as in programs.
 const BUCKETS: usize = 256;

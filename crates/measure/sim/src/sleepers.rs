@@ -7,7 +7,7 @@
 use crate::arena::Arena;
 use crate::engine::{Engine, engine};
 use locklab_locks::platform::Platform;
-use locklab_locks::{Sleepers, place_of};
+use locklab_locks::{Sleepers, host::place_of};
 
 /// Number of places of each table. The crate has as many where some 40 threads sleep: three
 /// for each, and then the next power of two.

@@ -4,7 +4,8 @@ use crate::process::die;
 use crate::{chosen, futex, sleep, thread};
 use core::sync::atomic::{AtomicU32, Ordering};
 use locklab_locks::{
-    Host, MAX_CPUS, Native, Parking, ParkingHost, QueueNodes, Sleepers, VisibleReader, place_of,
+    Host, MAX_CPUS, Native, Parking, QueueNodes, Sleepers, VisibleReader, host::ParkingHost,
+    host::place_of,
 };
 
 /// The threads of the program.

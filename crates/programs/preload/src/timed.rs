@@ -12,7 +12,7 @@ use crate::deadline::{Deadline, back_off};
 use crate::mutex::Mutex;
 use crate::plain::Plain;
 use crate::thread;
-use locklab_locks::{Info, McsTimeout, McsTimeoutNode, Platform, RawLock, TimedLock};
+use locklab_locks::{Info, Platform, RawLock, TimedLock, queue::McsTimeout, queue::McsTimeoutNode};
 
 /// The time in the queue, in nanoseconds. A waiter that would park waits here
 /// for about as long as it would spin, then leaves the queue, sleeps, and

@@ -2,8 +2,7 @@
 //! (`planted.txt`). build.rs has the list of what is here: a lock whose source asks
 //! for more is not planted until that is added.
 
-pub(crate) use locklab_locks::{MAX_CPUS, VirtSpinBackoff, platform};
-pub(crate) use ticket::Ticket;
+pub(crate) use locklab_locks::{MAX_CPUS, platform};
 
 // Locks that others are built of, as they are.
 include!(concat!(env!("OUT_DIR"), "/inner.rs"));
@@ -33,7 +32,7 @@ pub(crate) mod native {
     pub(crate) use locklab_locks::NativePlatform;
 }
 pub(crate) mod line {
-    pub(crate) use locklab_locks::CacheLine;
+    pub(crate) use locklab_locks::host::CacheLine;
 }
 pub(crate) mod mutex {
     pub(crate) use locklab_locks::{LeakableGuard, StackContext};
@@ -42,7 +41,7 @@ pub(crate) mod phase_fair {
     pub(crate) use locklab_locks::PhaseFair;
 }
 pub(crate) mod qnode {
-    pub(crate) use locklab_locks::{NESTING, QueueNode};
+    pub(crate) use locklab_locks::{NESTING, host::QueueNode};
 }
 pub(crate) mod sleepers {
     pub(crate) use locklab_platform::sleepers::{SleepQueue, Sleeper};
@@ -51,7 +50,7 @@ pub(crate) mod held_locks {
     pub(crate) use locklab_platform::held_locks::{HELD_LOCKS, HeldLocks, HeldTable};
 }
 pub(crate) mod cna {
-    pub(crate) use locklab_locks::{Cna, CnaNode};
+    pub(crate) use locklab_locks::{queue::Cna, queue::CnaNode};
 }
 pub(crate) mod lock_api_impl {
     macro_rules! nothing {

@@ -16,7 +16,7 @@ use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{
-    HELD_LOCKS, HeldLocks, MAX_CPUS, Parking, QueueNodes, Sleepers, VisibleReader,
+    HeldLocks, MAX_CPUS, Parking, QueueNodes, Sleepers, VisibleReader, host::HELD_LOCKS,
 };
 use random::Random;
 pub(crate) use rounds::{FEW, MANY, Rounds, RoundsLeftOut};

@@ -15,7 +15,7 @@ use crate::platform::{Loom, Word};
 use crate::property::{Property, Shared, announced, passed_while_it_sleeps, promises};
 use crate::subject::subject;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
-use locklab_locks::{Clh, ClhHandle, Info, RawLock, Ticket};
+use locklab_locks::{Info, RawLock, Ticket, queue::Clh, queue::ClhHandle};
 use locklab_pthread_protocols::condition::{Waiter, Waiters, WakeAt};
 use locklab_pthread_protocols::front::Front;
 use locklab_pthread_protocols::gate::{Gate, at_first};

@@ -11,8 +11,8 @@ use super::locks::catalogue::{self, KindVisitor};
 use super::locks::lock_api::RawRwLockDowngrade;
 use super::locks::platform::Platform;
 use super::locks::{
-    Anderson, BigLock, McsTimeoutNode, MplockAnderson, RawLock, RqSpinlock, RwPerCpu, TimedLock,
-    Twa,
+    BigLock, RawLock, RqSpinlock, TimedLock, kernel::MplockAnderson, queue::Anderson,
+    queue::McsTimeoutNode, rw::RwPerCpu, spin::Twa,
 };
 use crate::platform::Loom;
 use crate::property::{

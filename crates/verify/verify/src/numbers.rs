@@ -11,7 +11,7 @@ use crate::platform::Loom;
 use crate::property::{Property, Shared, promises};
 use crate::subject::subject;
 use locklab_locks::platform::Platform;
-use locklab_locks::{Info, Numbers, RawLock};
+use locklab_locks::{Info, RawLock, host::Numbers};
 
 /// The name under which they are verified.
 pub const THREAD_NUMBERS: &str = "thread-numbers";

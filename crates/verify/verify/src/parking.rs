@@ -11,7 +11,7 @@
 use crate::execution;
 use crate::platform::{Loom, Word};
 use locklab_locks::platform::{Atomic, Platform};
-use locklab_locks::{Bucket, NO_HEAVY_FENCE, Parking, ParkingWorld, QueueNodes};
+use locklab_locks::{Parking, QueueNodes, host::Bucket, host::NO_HEAVY_FENCE, host::ParkingWorld};
 use loom::sync::atomic::AtomicU32;
 
 type U32 = Word<AtomicU32>;

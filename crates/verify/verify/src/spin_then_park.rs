@@ -8,7 +8,8 @@ use crate::property::{Property, join_all, promises, spawn, timed};
 use crate::subject::{Subject, subject};
 use locklab_locks::platform::{Atomic, AtomicInt, LockWord, Ordering, Platform};
 use locklab_locks::{
-    Clh, Info, Mcs, McsTimeout, McsTimeoutNode, Parking, QSpinlock, RawLock, Ticket, TimedLock,
+    Info, Mcs, Parking, QSpinlock, RawLock, Ticket, TimedLock, queue::Clh, queue::McsTimeout,
+    queue::McsTimeoutNode,
 };
 use std::sync::Arc;
 

@@ -19,6 +19,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use locklab_judge::{
     Comparison, Direction, Family, Judged, Order, Pair, Settings, Side, coin, fork_seed, judge,
 };
+use locklab_locks::host::*;
+use locklab_locks::kernel::*;
+use locklab_locks::queue::*;
+use locklab_locks::spin::*;
 use locklab_locks::*;
 use locklab_peers::{Contestant, InRust, Lock};
 

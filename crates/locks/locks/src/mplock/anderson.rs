@@ -33,7 +33,7 @@ struct Place<P: Platform> {
 
 /// Anderson's lock, with the slots of its CPUs stored inside.
 ///
-/// **Paper:** Anderson 1990, as [`crate::Anderson`]; proposed for OpenBSD's
+/// **Paper:** Anderson 1990, as [`Anderson`](crate::queue::Anderson); proposed for OpenBSD's
 /// kernel lock on its tech list, 21 December 2025.
 ///
 /// **Size:** one line, and two for each CPU (its flag's, and its state's). Per

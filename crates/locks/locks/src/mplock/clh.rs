@@ -20,7 +20,7 @@ struct Place<P: Platform> {
 /// to CPU n.
 ///
 /// **Papers:** Craig 1993; Magnusson, Landin and Hagersten 1994, as
-/// [`crate::Clh`].
+/// [`Clh`](crate::queue::Clh).
 ///
 /// **Size:** two lines, and two for each CPU (a node, and its state). **Per waiter:**
 /// nothing. **Fairness:** first come, first served.

@@ -30,18 +30,108 @@ pub use ticket::{Packed, Padded, TicketQueue};
 
 /// The lock that OpenBSD ships: a ticket lock, the states of eight CPUs on a
 /// line.
+///
+/// ```
+/// use locklab_locks::kernel::{BigLock, MplockTicket};
+/// use locklab_locks::RawLock;
+///
+/// static KERNEL: MplockTicket = MplockTicket::new();
+/// // SAFETY: each release is of an acquisition of this thread.
+/// unsafe {
+///     KERNEL.lock(&());
+///     KERNEL.lock(&());
+///     assert_eq!(KERNEL.release_all(), 2);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - Its holder may acquire it again, and releases all levels at once. Waiters spin.
 pub type MplockTicket<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<TicketQueue<P, Packed<P>, MAXCPUS>, P>;
 /// [`MplockTicket`] with each CPU's state on a line of its own.
+///
+/// ```
+/// use locklab_locks::kernel::{BigLock, MplockTicketPadded};
+/// use locklab_locks::RawLock;
+///
+/// static KERNEL: MplockTicketPadded = MplockTicketPadded::new();
+/// // SAFETY: each release is of an acquisition of this thread.
+/// unsafe {
+///     KERNEL.lock(&());
+///     KERNEL.lock(&());
+///     assert_eq!(KERNEL.release_all(), 2);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - Its holder may acquire it again, and releases all levels at once. Waiters spin.
 pub type MplockTicketPadded<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<TicketQueue<P, Padded<P>, MAXCPUS>, P>;
 /// The big lock on Anderson's array.
+///
+/// ```
+/// use locklab_locks::kernel::{BigLock, MplockAnderson};
+/// use locklab_locks::RawLock;
+///
+/// static KERNEL: MplockAnderson = MplockAnderson::new();
+/// // SAFETY: each release is of an acquisition of this thread.
+/// unsafe {
+///     KERNEL.lock(&());
+///     KERNEL.lock(&());
+///     assert_eq!(KERNEL.release_all(), 2);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - Its holder may acquire it again, and releases all levels at once. Waiters spin.
 pub type MplockAnderson<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<AndersonQueue<P, MAXCPUS>, P>;
 /// The big lock on a CLH queue.
+///
+/// ```
+/// use locklab_locks::kernel::{BigLock, MplockClh};
+/// use locklab_locks::RawLock;
+///
+/// static KERNEL: MplockClh = MplockClh::new();
+/// // SAFETY: each release is of an acquisition of this thread.
+/// unsafe {
+///     KERNEL.lock(&());
+///     KERNEL.lock(&());
+///     assert_eq!(KERNEL.release_all(), 2);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - Its holder may acquire it again, and releases all levels at once. Waiters spin.
 pub type MplockClh<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<ClhQueue<P, MAXCPUS>, P>;
 /// The big lock on an MCS queue.
+///
+/// ```
+/// use locklab_locks::kernel::{BigLock, MplockMcs};
+/// use locklab_locks::RawLock;
+///
+/// static KERNEL: MplockMcs = MplockMcs::new();
+/// // SAFETY: each release is of an acquisition of this thread.
+/// unsafe {
+///     KERNEL.lock(&());
+///     KERNEL.lock(&());
+///     assert_eq!(KERNEL.release_all(), 2);
+/// }
+/// ```
+///
+/// # Differences from `std::sync::Mutex`
+///
+/// - It protects no data by itself, and both operations are unsafe.
+/// - Its holder may acquire it again, and releases all levels at once. Waiters spin.
 pub type MplockMcs<P = crate::NativePlatform, const MAXCPUS: usize = 512> =
     Mplock<McsQueue<P, MAXCPUS>, P>;
 

@@ -7,7 +7,7 @@ use super::table::{
     TURNS, Table, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use crate::execution::{self, HOUR};
-use locklab_locks::HELD_LOCKS;
+use locklab_locks::host::HELD_LOCKS;
 
 /// Acquires, unless that would be a deadlock.
 fn acquires(table: &Table) -> bool {
