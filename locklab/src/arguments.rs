@@ -9,6 +9,7 @@ pub mod report_files;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use locklab_host::error::Error;
+use locklab_lab::chunk::Chunk;
 use locklab_lab::gate::FailOn;
 use locklab_lab::list::Cpus;
 use locklab_lab::settings::{Limit, refuse};
@@ -86,6 +87,9 @@ pub struct ComparingArgs {
     /// Continue the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
+    /// Run only every N-th cell, into a store that 'results merge' joins with the others'
+    #[arg(long, value_name = "I/N")]
+    pub chunk: Option<Chunk>,
     /// Exit with 3 if a verdict is worse, 4 if unclear, 5 if invalid, 6 if incomplete;
     /// only the verdicts that are named count
     #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]

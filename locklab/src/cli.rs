@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use locklab_host::error::Error;
 use locklab_lab::settings::{NewName, Renamed};
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
@@ -78,8 +79,6 @@ pub enum Command {
     Compare(Box<commands::compare::CompareArgs>),
     /// Judge samples that other programs took: two files of benchmarks
     Judge(Box<commands::judge::JudgeArgs>),
-    /// Run every combination of machines, locks, cells and seeds, here or on a cluster
-    Sweep(Box<commands::sweep::SweepArgs>),
     /// List, show, export, merge and prune the stored experiments
     Results(commands::results::ResultsArgs),
     /// Model-check the locks: every promise, every memory ordering
@@ -105,6 +104,13 @@ pub enum Command {
     Kernel(Box<commands::kernel::KernelArgs>),
     /// Print the JSON schemas of experiment files and of results
     Schema(commands::schema::SchemaArgs),
+    /// Ended with version 0.3
+    #[command(hide = true)]
+    Sweep {
+        /// What it was given.
+        #[arg(num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Programs that workloads run
     #[command(hide = true)]
     WorkloadProgram(commands::workload_program::WorkloadProgramArgs),

@@ -19,6 +19,5 @@ pub mod results;
 pub mod run;
 pub mod schema;
 pub mod screen;
-pub mod sweep;
 pub mod verify;
 pub mod workload_program;

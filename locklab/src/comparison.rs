@@ -116,10 +116,10 @@ pub fn carry_out<'a>(planned: impl Planned<'a>, common: &Common) -> Result<ExitC
 
 impl<'a> Planned<'a> for Comparison<'a> {
     fn would_run(&self, json: bool) -> Result<String, Error> {
-        let (experiment, instrument) = (&self.experiment, &*self.instrument);
+        let (experiment, instrument) = (self.chunk()?, &*self.instrument);
         Ok(match json {
-            true => announcement::json(experiment, instrument),
-            false => announcement::text(experiment, instrument),
+            true => announcement::json(&experiment, instrument),
+            false => announcement::text(&experiment, instrument),
         })
     }
 
@@ -129,6 +129,15 @@ impl<'a> Planned<'a> for Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
+    /// Returns the experiment, or the chunk of it that is asked for.
+    fn chunk(&self) -> Result<Experiment, Error> {
+        let mut experiment = self.experiment.clone();
+        if let Some(chunk) = self.options.args.chunk {
+            chunk.take(&mut experiment.cells)?;
+        }
+        Ok(experiment)
+    }
+
     /// Runs the comparison, stores its samples and judges them.
     ///
     /// # Errors
@@ -136,11 +145,12 @@ impl<'a> Comparison<'a> {
     /// be judged, [`Error::Usage`] if an option is wrong; nothing was measured
     /// then.
     pub fn run(self) -> Result<Judged<'a>, Error> {
+        let experiment = self.chunk()?;
         let Self {
             mut instrument,
-            experiment,
             options,
             note,
+            ..
         } = self;
         let (args, quiet) = (options.args, options.common.quiet);
         let store = Store::open(&args.store.path()?)?;

@@ -16,9 +16,8 @@ use schemars::{Schema, SchemaGenerator};
 
 /// A kind of experiment.
 pub(crate) struct Kind {
-    /// Says how `locklab compare` carries out its files; `None` for those that are many
-    /// experiments.
-    pub(crate) compared: Option<Compared>,
+    /// Says how `locklab compare` carries out its files.
+    pub(crate) compared: Compared,
     /// Its word in files, JSON, the store and the command, and how its files are
     /// recognised.
     pub(crate) file: FileKind,
@@ -49,46 +48,39 @@ pub(crate) enum Compared {
 }
 
 /// Every kind.
-pub(crate) static KINDS: [Kind; 6] = [
+pub(crate) static KINDS: [Kind; 5] = [
     Kind {
-        compared: Some(Compared::Programs),
+        compared: Compared::Programs,
         file: FileKind::other(locklab_programs::settings::KIND),
         schema: SchemaGenerator::subschema_for::<locklab_programs::Settings>,
         words: Words::USUAL,
         append: &[locklab_programs::report::append],
     },
     Kind {
-        compared: Some(Compared::Matrix),
+        compared: Compared::Matrix,
         file: FileKind::with(matrix::KIND, &["threads"]),
         schema: SchemaGenerator::subschema_for::<MatrixSettings>,
         words: locklab_native::WORDS,
         append: &[locklab_native::append, locklab_modelled::append],
     },
     Kind {
-        compared: Some(Compared::Rank),
+        compared: Compared::Rank,
         file: FileKind::with(ranking::KIND, &["candidates"]),
         schema: SchemaGenerator::subschema_for::<RankSettings>,
         words: locklab_native::WORDS,
         append: &[],
     },
     Kind {
-        compared: Some(Compared::Kernels),
+        compared: Compared::Kernels,
         file: FileKind::with(locklab_kernel::recipe::KIND, &["kernel"]),
         schema: SchemaGenerator::subschema_for::<locklab_kernel::recipe::Experiment>,
         words: Words::USUAL,
         append: &[locklab_kernel::report::append],
     },
     Kind {
-        compared: Some(Compared::Published),
+        compared: Compared::Published,
         file: FileKind::with("published", &["report", "machine"]),
         schema: SchemaGenerator::subschema_for::<locklab_published::Experiment>,
-        words: Words::USUAL,
-        append: &[],
-    },
-    Kind {
-        compared: None,
-        file: FileKind::other("sweep"),
-        schema: SchemaGenerator::subschema_for::<locklab_sweep::SweepFile>,
         words: Words::USUAL,
         append: &[],
     },

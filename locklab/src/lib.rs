@@ -75,7 +75,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Compare(args) => commands::compare::run(args, common),
         Command::Kernel(args) => commands::kernel::run(args, common),
         Command::Reproduce(args) => commands::reproduce::run(args, common),
-        Command::Sweep(args) => commands::sweep::run(args, common),
+        Command::Sweep { .. } => Err(Error::Usage(locklab_lab::file::SWEEP.into())),
         Command::Results(args) => commands::results::run(args, common),
         Command::NewLock(args) => {
             own::new_lock(&args.file, common).and_then(|text| output::print(&text))

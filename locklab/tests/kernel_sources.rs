@@ -144,19 +144,6 @@ impl Lab {
         command.env("PATH", path).env("LOCKLAB_QEMU_PLUGIN", plugin);
     }
 
-    /// Runs `locklab sweep x.toml` with these words; the cache is below the home.
-    fn sweep(&self, words: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
-        command
-            .current_dir(self.folder.path())
-            .env("HOME", self.folder.path())
-            .env_remove("XDG_CACHE_HOME")
-            .args(["sweep", "x.toml"])
-            .args(words.split_whitespace());
-        self.with_script(&mut command);
-        command.output().unwrap()
-    }
-
     /// Returns how often the script was started as QEMU.
     fn booted(&self) -> usize {
         let boots = std::fs::read_to_string(self.path("programs/boots"));
@@ -341,65 +328,4 @@ fn a_comparison_goes_on_after_the_pairs_that_are_there() {
     // A finished comparison is never resumed.
     assert!(again(true, 8).contains("starting a new one"));
     again(false, 8);
-}
-
-/// Returns the figures of all samples of a store, without the times.
-fn figures(store: &Path) -> Vec<String> {
-    let store = locklab_lab::store::Store::read(store).unwrap();
-    let samples = store.samples(None).unwrap().0;
-    let figures = |s: &locklab_lab::store::StoredSample| {
-        let (values, seed) = (&s.sample.values, &s.sample.detail["seed"]);
-        format!("{} {} {} {values:?} {seed}", s.cell, s.pair, s.side)
-    };
-    let mut figures: Vec<String> = samples.iter().map(figures).collect();
-    figures.sort();
-    figures
-}
-
-#[test]
-fn builds_and_layouts_are_tasks_of_a_sweep() {
-    let Some(lab) = Lab::new() else { return };
-    let file = "[experiment]\noptions = ['CONFIG_WORSE=y']\n[[workload]]\nname = 'fstat'\n";
-    let compared = lab.boots("compare", file).output().unwrap();
-    assert!(compared.status.success(), "{compared:?}");
-
-    let plan = lab.sweep("--dry-run --json");
-    let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
-    assert_eq!((&plan["builds"], &plan["layouts"]), (&2.into(), &8.into()));
-
-    let before = lab.booted();
-    let swept = lab.sweep("--json");
-    assert!(swept.status.success(), "{swept:?}");
-    // Both kernels of eight layouts, and twice the first for the report.
-    assert_eq!(lab.booted() - before, 2 * 8 + 2);
-    let document: serde_json::Value = serde_json::from_slice(&swept.stdout).unwrap();
-    let metric = &document["workloads"][0]["metrics"][0];
-    assert_eq!(metric["verdict"], "worse", "{document:#}");
-    let store = lab.path("x.sweep/store.sqlite");
-    let all = figures(&store);
-    assert_eq!(all, figures(&lab.path("store.sqlite")));
-
-    // What is done is not done again; what is lost is named, and done again.
-    let shard = lab.path("x.sweep/shards/0003.sqlite");
-    std::fs::remove_file(&shard).unwrap();
-    std::fs::copy(lab.path("x.sweep/shards/0005.sqlite"), &shard).unwrap();
-    let collected = lab.sweep("--collect");
-    assert_eq!(collected.status.code(), Some(1), "{collected:?}");
-    let said = String::from_utf8_lossy(&collected.stderr).into_owned();
-    assert!(
-        said.contains("1 of 8 layouts are missing (layout 3"),
-        "{said}"
-    );
-    assert!(said.contains("is of other kernels"), "{said}");
-    assert_eq!(figures(&store).len(), all.len() - 2);
-    std::fs::remove_file(&shard).unwrap();
-    let before = lab.booted();
-    let again = lab.sweep("--json");
-    assert!(again.status.success(), "{again:?}");
-    assert_eq!(lab.booted() - before, 2 + 2);
-    assert_eq!(figures(&store), all);
-    let other = lab.sweep("--array 9");
-    assert_eq!(other.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains("number of layouts (8)"), "{said}");
 }

@@ -132,11 +132,11 @@ fn an_option_that_is_not_used_is_refused() {
             "run --lock pthread --wait spin -- true",
             "--wait is for locks",
         ),
-        ("sweep s.toml --requeue", "--requeue is for the queue"),
-        ("sweep s.toml --collect --workers 2", "cannot be used with"),
+        ("sweep s.toml --slurm", "'locklab compare FILE --chunk I/N'"),
+        ("matrix tas mcs --on flat-16 --chunk 3/2", "such as 3/8"),
         (
-            "sweep s.toml --slurm --collect --no-wait",
-            "cannot be used with",
+            "matrix tas mcs --on flat-16 --critical 1 --threads 1 --chunk 3/3",
+            "there are 2 cells",
         ),
         (
             "doctor --on ssh:root@testhost --store x",
@@ -145,10 +145,6 @@ fn an_option_that_is_not_used_is_refused() {
         (
             "kernel boot m.toml --slowdown --lock-profile",
             "--slowdown has nothing to compare",
-        ),
-        (
-            "sweep s.toml --slurm --no-wait --html x.html",
-            "--html is for a report",
         ),
         (
             "matrix tas mcs --on flat-16 --time-limit 5",

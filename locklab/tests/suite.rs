@@ -1,6 +1,7 @@
 //! Tests of the command, one program for all files: linking one takes seconds
 //! and tens of megabytes. `cargo test --test suite FILE::` runs one file.
 
+mod chunks;
 mod common;
 
 mod advise;
@@ -26,7 +27,6 @@ mod simulated;
 mod slurm;
 mod start;
 mod stored;
-mod sweep;
 mod test_machine_stand_in;
 mod verify_command;
 mod workload;

@@ -1,5 +1,5 @@
 //! Readers, lines, several locks and times outside that vary: the same options
-//! in a matrix, a ranking, a sweep and a file. All but the last are simulated,
+//! in a matrix, a ranking and a file. All but the last are simulated,
 //! so their figures are the same everywhere.
 
 use assert_cmd::Command;
@@ -168,24 +168,6 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         let error = String::from_utf8_lossy(&error.get_output().stderr).into_owned();
         assert!(error.contains(part), "{line}: {error}");
     }
-}
-
-#[test]
-fn a_sweep_takes_each_number_of_locks_as_a_workload() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("sweep.toml");
-    let text = "kind = 'sweep'\nmachines = ['flat-16']\nbaseline = 'mcs'\nexperiment = 'bravo'\n\
-                seeds = 1\n[[workload]]\nname = 'units'\nthreads = [8]\ncritical = [4]\n\
-                reads = 90\nlocks = [1, 4]\n";
-    std::fs::write(&file, text).unwrap();
-    let mut command = Command::cargo_bin("locklab").unwrap();
-    let out = command
-        .args(["sweep", "--dry-run", "--json"])
-        .arg(&file)
-        .assert()
-        .success();
-    let plan: Value = serde_json::from_slice(&out.get_output().stdout).unwrap();
-    assert_eq!(plan["runs"], 2, "{plan}");
 }
 
 /// Here, where no figure is looked at.

@@ -38,10 +38,10 @@ const USAGE: &str = "usage: cargo xtask test [--thorough] [--no-install]
                  not in .ci/skips.txt is a failure
   --thorough     also the long ones (ten minutes more): every lock in the model
                  checker, with each of its orderings changed in turn; the scores
-                 in the docs; the merge of a thousand shards of a sweep
+                 in the docs
   --no-install   install nothing; tests that lack a program are skipped
   --processors   only the locks' tests on AArch64 and RISC-V, by QEMU's user mode
-  --slurm        only the tests of sweeps on a cluster: a Slurm of one node in a
+  --slurm        only the test of chunks on a cluster: a Slurm of one node in a
                  scratch folder, of which no service of the system knows;
                  exits with 77 if Slurm is not here and cannot be installed
   --package      only the packages: what dist makes, installed in a fresh chroot

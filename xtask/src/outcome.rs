@@ -238,7 +238,7 @@ test result: FAILED. 2 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn ci_skips_what_the_list_names_for_the_reason_in_the_list() {
         assert!(allowed().count() > 5);
-        let test = "locklab tests/suite.rs: slurm::what_a_cluster_refuses_is_one_sentence";
+        let test = "locklab tests/suite.rs: slurm::a_cluster_gives_what_this_machine_gives_whatever_is_killed";
         assert!(is_allowed(&format!(
             "{test}: needs Slurm: cargo xtask test --slurm"
         )));

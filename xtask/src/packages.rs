@@ -46,7 +46,6 @@ pub(crate) const PACKAGES: &[Package] = &[
     ("bc", "the kernel lab: timeconst.h"),
     ("libelf-dev", "the kernel lab: objtool"),
     ("libssl-dev", "the kernel lab: certificates"),
-    ("util-linux", "sweeps: a small disk to fill"),
     ("chromium", "pages in a browser"),
     (
         "libxml2-utils",
@@ -58,12 +57,12 @@ pub(crate) const PACKAGES: &[Package] = &[
 pub(crate) const KERNEL_PACKAGES: &[Package] =
     &[("ccache", "the kernel lab: the second kernel builds faster")];
 
-/// The packages that sweeps on a cluster are tested with.
+/// The packages that chunks on a cluster are tested with.
 pub(crate) const SLURM_PACKAGES: &[Package] = &[
-    ("munge", "sweeps: who may speak to the cluster"),
-    ("slurmctld", "sweeps: the cluster's controller"),
-    ("slurmd", "sweeps: its node"),
-    ("slurm-client", "sweeps: sbatch, squeue, scontrol"),
+    ("munge", "chunks: who may speak to the cluster"),
+    ("slurmctld", "chunks: the cluster's controller"),
+    ("slurmd", "chunks: its node"),
+    ("slurm-client", "chunks: sbatch, squeue"),
 ];
 
 /// The packages that the stand-in for a test machine is made of.

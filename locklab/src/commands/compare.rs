@@ -31,13 +31,11 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
     let Some(path) = &args.file else {
         return carry_out(programs::planned(args, common)?, common);
     };
-    let kinds = KINDS.iter().filter(|kind| kind.compared.is_some());
-    let kinds: Vec<FileKind> = kinds.map(|kind| kind.file).collect();
+    let kinds = KINDS.each_ref().map(|kind| kind.file);
     let file = file::read(path)
         .and_then(|text| FileKind::of(&text, &kinds).map_err(|e| e.within(path)))?;
     let kind = KINDS.iter().find(|kind| kind.file == file);
-    let compared = kind.and_then(|kind| kind.compared);
-    let compared = compared.unwrap_or(Compared::Programs);
+    let compared = kind.map_or(Compared::Programs, |kind| kind.compared);
     if compared != Compared::Programs {
         args.refuse_for_programs(&format!(
             "is for programs, and {} is of kind {}; leave it out",

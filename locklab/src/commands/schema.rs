@@ -20,7 +20,7 @@ pub struct SchemaArgs {
 /// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
-    /// Experiment files, as `locklab compare` and `locklab sweep` read them
+    /// Experiment files, as `locklab compare` reads them
     Experiment,
     /// Results that comparing commands write with --json
     Results,

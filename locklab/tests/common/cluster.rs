@@ -22,10 +22,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts it, and waits until its node is idle. Jobs see the folder
-    /// `hidden`, if there is one, as an empty one of their own. Where there is
+    /// Starts it, and waits until its node is idle. Where there is
     /// no Slurm, says in one line which packages to install.
-    pub(crate) fn start(hidden: Option<&Path>) -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let missing = PROGRAMS
             .iter()
             .filter(|(program, _)| found(program).is_none());
@@ -70,23 +69,8 @@ impl Cluster {
             Command::new(found("slurmctld").unwrap()).args(["-D", "-c"]),
             "slurmctld",
         );
-        let slurmd = found("slurmd").unwrap().display().to_string();
-        let node = match hidden {
-            None => format!("exec {slurmd} -D -c -N localhost"),
-            Some(hidden) => format!(
-                "mount -t tmpfs none '{}' && exec {slurmd} -D -c -N localhost",
-                hidden.display()
-            ),
-        };
-        let mut command = match hidden {
-            None => Command::new("sh"),
-            Some(_) => {
-                let mut unshare = Command::new("unshare");
-                unshare.args(["--mount", "sh"]);
-                unshare
-            }
-        };
-        cluster.daemon(command.args(["-c", &node]), "slurmd");
+        let mut node = Command::new(found("slurmd").unwrap());
+        cluster.daemon(node.args(["-D", "-c", "-N", "localhost"]), "slurmd");
         wait("the node", || {
             cluster.says("sinfo", &["-h", "-o", "%T"]).trim() == "idle"
         });

@@ -5,8 +5,8 @@
 //! to undo by hand what the work would have undone.
 
 use crate::error::Error;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::{flag, low_level};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -57,19 +57,5 @@ pub fn listen() -> Result<Arc<AtomicBool>, Error> {
         unsafe { low_level::register(signal, handler) }
             .map_err(|e| Error::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     }
-    Ok(flag)
-}
-
-/// Installs a handler for SIGUSR1, by which a batch system announces that the
-/// time of a job is nearly up: it sets `interrupt`, and the returned flag,
-/// which gives the reason.
-///
-/// # Errors
-/// [`Error::Failed`] if the kernel refuses the handler.
-pub fn time_is_nearly_up(interrupt: &Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Error> {
-    let flag = Arc::new(AtomicBool::new(false));
-    flag::register(SIGUSR1, Arc::clone(&flag))
-        .and_then(|_| flag::register(SIGUSR1, Arc::clone(interrupt)))
-        .map_err(|e| Error::Failed(format!("cannot listen for SIGUSR1: {e}")))?;
     Ok(flag)
 }

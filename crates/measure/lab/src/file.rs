@@ -13,6 +13,12 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::DeTable;
 
+/// Says what to do instead of a sweep, which versions 0.2 and 0.3 had as a command and as a
+/// kind of file.
+pub const SWEEP: &str = "sweeps ended with version 0.3; write a file of kind \"matrix\" or \"rank\" \
+    for each machine, and run 'locklab compare FILE --chunk I/N' for each I, here or as an array \
+    of jobs (docs/sweeps.md); 'locklab results list --store' opens the store.sqlite of a sweep";
+
 /// A kind of experiment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKind {
@@ -80,7 +86,7 @@ impl FileKind {
             let sets = |line: &str| line.trim_start().starts_with("kind");
             let line = text.lines().position(sets).unwrap_or(0) + 1;
             let why = match word {
-                "sweep" => "a sweep is many experiments; run it with locklab sweep FILE".into(),
+                "sweep" => SWEEP.into(),
                 word => unknown(word, &known),
             };
             Error::Usage(format!("line {line}: {why}"))
@@ -200,7 +206,7 @@ mod tests {
         let error = FileKind::of("kind = 'sweep'", &KINDS)
             .unwrap_err()
             .to_string();
-        assert!(error.ends_with("run it with locklab sweep FILE"), "{error}");
+        assert!(error.ends_with(SWEEP), "{error}");
     }
 
     #[test]

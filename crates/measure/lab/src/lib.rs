@@ -12,6 +12,7 @@
 // A message is printed by `locklab_host::message`, which cannot panic.
 #![cfg_attr(not(test), warn(clippy::print_stderr))]
 
+pub mod chunk;
 pub mod experiment;
 pub mod file;
 pub mod gate;

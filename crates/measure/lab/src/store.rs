@@ -6,7 +6,6 @@
 //! its state differs. A store that fails is not used from then on, and the measurement
 //! continues ([`Recorder`]). The store knows nothing of instruments and judges nothing.
 
-mod alone;
 mod database;
 pub mod export;
 mod merge;

@@ -1,5 +1,5 @@
 //! Reads what threads do around locks, as options and as keys of a file: the same for
-//! a matrix, a ranking and a sweep, here and on a model. All of them make
+//! a matrix and a ranking, here and on a model. All of them make
 //! [`Cells`] of it.
 
 use crate::list::{self, Numbers};

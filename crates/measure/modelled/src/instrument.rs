@@ -67,38 +67,6 @@ impl Simulated {
         Self { extras, ..self }
     }
 
-    /// Returns the experiment before its first run, with these of its cells only, by
-    /// their numbers: of a hundred thousand, a part of a sweep has a few.
-    ///
-    /// # Panics
-    /// If there is no cell of a number.
-    #[must_use]
-    pub fn experiment_of(
-        &self,
-        cells: impl IntoIterator<Item = usize>,
-        design: Design,
-    ) -> Experiment {
-        let (spec, machine) = (&self.spec, &self.machine);
-        let cells = cells.into_iter().map(|number| {
-            let place = &self.places[number];
-            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
-            let metrics = metrics(threads, spec.cells.waits(), Source::Simulation);
-            let mut cell = Cell::new(spec.key(*place), metrics);
-            cell.oversubscribed = spec.is_oversubscribed(machine, threads);
-            cell
-        });
-        Experiment {
-            kind: locklab_lab::matrix::KIND.into(),
-            labels: Labels::new(&spec.baseline, &spec.experiment),
-            spec: json!(spec),
-            design,
-            provenance: Provenance::Simulation(machine.name.clone()),
-            facts: facts(spec, machine),
-            caveats: caveats(spec, machine),
-            cells: cells.collect(),
-            interrupted: None,
-        }
-    }
 }
 
 /// Returns what the samples of a simulation depend on: what is run, and every figure of
@@ -210,7 +178,25 @@ fn system(spec: &Spec, machine: &Machine) -> Option<String> {
 
 impl Instrument for Simulated {
     fn experiment(&self, design: Design) -> Experiment {
-        self.experiment_of(0..self.places.len(), design)
+        let (spec, machine) = (&self.spec, &self.machine);
+        let cells = self.places.iter().map(|place| {
+            let threads = usize::try_from(place[0]).unwrap_or(usize::MAX);
+            let metrics = metrics(threads, spec.cells.waits(), Source::Simulation);
+            let mut cell = Cell::new(spec.key(*place), metrics);
+            cell.oversubscribed = spec.is_oversubscribed(machine, threads);
+            cell
+        });
+        Experiment {
+            kind: locklab_lab::matrix::KIND.into(),
+            labels: Labels::new(&spec.baseline, &spec.experiment),
+            spec: json!(spec),
+            design,
+            provenance: Provenance::Simulation(machine.name.clone()),
+            facts: facts(spec, machine),
+            caveats: caveats(spec, machine),
+            cells: cells.collect(),
+            interrupted: None,
+        }
     }
 
     fn fingerprint(&self) -> Value {

@@ -1,7 +1,7 @@
 //! Declares what the threads of a comparison of locks do, in all of its cells.
 //!
 //! It is declared here once: for two locks and for many, measured and simulated,
-//! of a command, a file or a sweep. A store keeps it, so a field that exists must
+//! of a command or a file. A store keeps it, so a field that exists must
 //! never change its name or its meaning.
 
 use crate::mix::{self, Mix, Unit};

@@ -307,7 +307,7 @@ impl Store {
     }
 }
 
-fn json<T: Serialize>(value: &T) -> String {
+pub(super) fn json<T: Serialize>(value: &T) -> String {
     // Our own types, with string keys: this cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }

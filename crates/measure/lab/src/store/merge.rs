@@ -1,10 +1,13 @@
 //! Merges samples of one store into another: rows are copied, not
 //! parsed and written again, so that no figure changes.
 
-use super::database::{Store, StoredRow};
+use super::database::{Store, StoredRow, json};
+use crate::chunk::is_elsewhere;
+use crate::experiment::Experiment;
 use locklab_host::error::Error;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The result of a merge.
@@ -48,12 +51,30 @@ struct StoredExperiment {
 }
 
 impl Store {
+    /// Runs `work` in a transaction, so that all of it is stored or nothing.
+    ///
+    /// # Errors
+    /// The error of `work`, or one if the store cannot be written.
+    pub(super) fn together<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let run = |sql: &str| self.db.execute_batch(sql).map_err(|e| self.wrong(&e));
+        run("BEGIN IMMEDIATE")?;
+        let done = work(self).and_then(|done| Ok(run("COMMIT").map(|()| done)?));
+        if done.is_err() {
+            // SQLite may have rolled back by itself, as on a full disk.
+            let _ = run("ROLLBACK");
+        }
+        done
+    }
+
     /// Visits every sample of one experiment, or of all, in the order in which
     /// they were stored; returns a sentence for each row that cannot be read.
     ///
     /// # Errors
     /// The first error of `visit`, or one if the store cannot be read.
-    pub fn each_row<E: From<Error>>(
+    fn each_row<E: From<Error>>(
         &self,
         experiment: Option<i64>,
         mut visit: impl FnMut(&StoredRow<'_>) -> Result<(), E>,
@@ -83,7 +104,7 @@ impl Store {
 
     /// Copies every experiment of `from` that is not here yet, with its
     /// samples and the bias bands that it measured. One that continued since it
-    /// was merged replaces the copy here.
+    /// was merged replaces the copy here, and a chunk of one that is here completes that.
     ///
     /// # Errors
     /// If either store cannot be read or this one not written; nothing was
@@ -92,6 +113,9 @@ impl Store {
         self.together(|to| {
             let mut merged = Merged::default();
             for experiment in from.stored_experiments()? {
+                if to.join(from, &experiment, &mut merged)? {
+                    continue;
+                }
                 let there = from.count_of(experiment.id)?;
                 let here = to.same(&experiment)?;
                 let id = match here {
@@ -118,6 +142,81 @@ impl Store {
             }
             Ok(merged)
         })
+    }
+
+    /// Adds the cells of a chunk to the latest experiment of the same key here. Returns
+    /// false if `other` is no chunk, or there is no such experiment.
+    fn join(
+        &self,
+        from: &Self,
+        other: &StoredExperiment,
+        merged: &mut Merged,
+    ) -> Result<bool, Error> {
+        let cells_of = |header: &str| serde_json::from_str::<Experiment>(header).ok();
+        let Some(theirs) = cells_of(&other.header).filter(|e| e.cells.iter().any(is_elsewhere))
+        else {
+            return Ok(false);
+        };
+        let mut stored = self.stored_experiments()?.into_iter().rev();
+        let Some(ours) = stored.find(|ours| ours.key == other.key) else {
+            return Ok(false);
+        };
+        let Some(mut joined) = cells_of(&ours.header) else {
+            return Ok(false);
+        };
+        let mut fresh = HashSet::new();
+        for cell in theirs.cells.iter().filter(|cell| !is_elsewhere(cell)) {
+            let key = json(&cell.key);
+            let here = joined.cells.iter_mut().find(|here| here.key == cell.key);
+            if let Some(here) = here
+                && from.count_in(other.id, &key)? > self.count_in(ours.id, &key)?
+            {
+                *here = cell.clone();
+                fresh.insert(key);
+            }
+        }
+        if fresh.is_empty() {
+            merged.known += 1;
+            return Ok(true);
+        }
+        merged.completed += 1;
+        let whole = [&ours.state, &other.state].iter().all(|state| *state == "done");
+        let state = if whole { "done" } else { "interrupted" };
+        let change = || -> rusqlite::Result<()> {
+            for key in &fresh {
+                self.db.execute(
+                    "DELETE FROM samples WHERE experiment = ?1 AND cell = ?2",
+                    params![ours.id, key],
+                )?;
+            }
+            self.db.execute(
+                "UPDATE experiments SET state = ?2, header = ?3 WHERE id = ?1",
+                params![ours.id, state, json(&joined)],
+            )?;
+            Ok(())
+        };
+        change().map_err(|e| self.wrong(&e))?;
+        let damaged = from.each_row(Some(other.id), |row| {
+            if !fresh.contains(row.cell) {
+                return Ok(());
+            }
+            merged.samples += 1;
+            self.append(ours.id, row)
+        })?;
+        merged.damaged.extend(damaged);
+        self.copy_bands(from, other.id, ours.id)?;
+        Ok(true)
+    }
+
+    /// Returns the number of samples of one cell.
+    fn count_in(&self, experiment: i64, cell: &str) -> Result<i64, Error> {
+        self.db
+            .query_row(
+                "SELECT count(*) FROM samples WHERE experiment = ?1 AND cell = ?2",
+                params![experiment, cell],
+                |row| row.get(0),
+            )
+            .map_err(|e| self.wrong(&e))
     }
 
     fn stored_experiments(&self) -> Result<Vec<StoredExperiment>, Error> {

@@ -81,18 +81,6 @@ pub(super) fn prepare(db: &mut Connection) -> Result<(), Unfit> {
     db.busy_timeout(std::time::Duration::from_secs(10))?;
     // A crash of the machine may lose the last samples, never the file.
     db.pragma_update(None, "journal_mode", "wal")?;
-    make_tables(db)
-}
-
-/// Returns the same for a file that only one process uses, on any file system.
-pub(super) fn prepare_alone(db: &mut Connection) -> Result<(), Unfit> {
-    db.busy_timeout(std::time::Duration::from_secs(2))?;
-    db.pragma_update(None, "locking_mode", "exclusive")?;
-    db.pragma_update(None, "journal_mode", "delete")?;
-    make_tables(db)
-}
-
-fn make_tables(db: &mut Connection) -> Result<(), Unfit> {
     db.pragma_update(None, "synchronous", "normal")?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if !is_ours(&transaction)? {
@@ -129,16 +117,6 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, Unfit> {
     };
     if is_ours(&db)? {
         Ok(db)
-    } else {
-        Err(Unfit::Foreign)
-    }
-}
-
-/// Returns whether it is a store of this version that no process is writing.
-pub(super) fn check(db: &Connection) -> Result<(), Unfit> {
-    db.busy_timeout(std::time::Duration::ZERO)?;
-    if is_ours(db)? {
-        Ok(())
     } else {
         Err(Unfit::Foreign)
     }
