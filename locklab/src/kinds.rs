@@ -61,7 +61,7 @@ pub(crate) static KINDS: [Kind; 5] = [
         file: FileKind::with(matrix::KIND, &["threads"]),
         schema: SchemaGenerator::subschema_for::<MatrixSettings>,
         words: locklab_native::WORDS,
-        append: &[locklab_native::append, locklab_modelled::append],
+        append: &[locklab_native::append, locklab_published::modelled::append],
     },
     Kind {
         compared: Compared::Rank,

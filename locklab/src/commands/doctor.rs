@@ -5,7 +5,7 @@ use crate::arguments::{Common, StoreArgs};
 use crate::commands::kernel::{self, CacheArgs};
 use crate::output::print;
 use clap::Args;
-use locklab_doctor::{examine, json, text};
+use locklab_native::doctor::{examine, json, text};
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::{interrupt, message};
@@ -81,7 +81,7 @@ fn test_machine(
         scratch_disk,
         ..TestMachineSettings::default()
     };
-    let (machine, checks) = locklab_test_machine::doctor(&cache, target, &settings)?;
+    let (machine, checks) = locklab_kernel::test_machine::doctor(&cache, target, &settings)?;
     print(&if common.json {
         format!("{:#}\n", json(&checks, &machine))
     } else {

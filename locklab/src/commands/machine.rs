@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use locklab_document::number;
 use locklab_host::error::Error;
 use locklab_lab::settings::SEED;
-use locklab_modelled::machines;
+use locklab_published::modelled::machines;
 use locklab_native::Native;
 use locklab_native::{fit, scheduling};
 use locklab_published::microbenchmarks;

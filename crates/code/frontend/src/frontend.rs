@@ -1,7 +1,7 @@
 //! The front end: executes blocks one after the other and counts what it loses. The next
 //! block says how the one before ended, so nothing is needed but the order of blocks.
 
-use locklab_icache::{Cache, Fetch, Geometry, Prefetch, Tally};
+use crate::icache::{Cache, Fetch, Geometry, Prefetch, Tally};
 
 use crate::branch::Kind;
 use crate::conditional::Conditional;
@@ -154,7 +154,7 @@ impl<'s> Frontend<'s> {
     fn fetch(
         &mut self,
         site: &Site,
-        block: locklab_icache::Block,
+        block: crate::icache::Block,
         tally: &Tally,
         events: &EventTally,
     ) {

@@ -5,7 +5,7 @@
 //! ```
 //! use locklab_frontend::{Cause, Event, EventTally, Frontend, Instruction, Processor, Sites};
 //! use locklab_frontend::branch;
-//! use locklab_icache::{Geometry, Prefetch, Tally};
+//! use crate::icache::{Geometry, Prefetch, Tally};
 //!
 //! let processor = Processor::named("zen-3").unwrap();
 //! let l1i = Geometry::default();
@@ -38,6 +38,7 @@ mod cost;
 mod direction;
 mod events;
 mod frontend;
+pub mod icache;
 mod ops;
 mod processor;
 mod sets;

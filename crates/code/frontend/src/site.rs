@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use locklab_icache::{Block, CodeMap, Geometry, GeometryError};
+use crate::icache::{Block, CodeMap, Geometry, GeometryError};
 
 use crate::branch::{Exit, Kind};
 use crate::ops::Window;

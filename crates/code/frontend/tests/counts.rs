@@ -4,7 +4,7 @@
 use locklab_frontend::{
     Event, EventTally, Exit, Frontend, Instruction, Kind, Processor, Site, Sites,
 };
-use locklab_icache::{Geometry, Prefetch, Tally};
+use locklab_frontend::icache::{Geometry, Prefetch, Tally};
 
 /// Blocks of the program, 64 bytes apart, and how many of them are executed.
 const BLOCKS: u64 = 6000;

@@ -3,7 +3,7 @@
 use locklab_frontend::{
     Event, EventTally, Events, Exit, Frontend, Instruction, Kind, Processor, Site, Sites,
 };
-use locklab_icache::{Counts, Geometry, Prefetch, Tally};
+use locklab_frontend::icache::{Counts, Geometry, Prefetch, Tally};
 use proptest::prelude::*;
 
 /// A front end with what it counts.

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <x86intrin.h>
 
-/* The markers of crates/code/icache/include/locklab-marker.h. */
+/* The markers of crates/code/frontend/include/locklab-marker.h. */
 #define BEGIN() __asm__ volatile("nopl 0x6b636f01(%%rax)" ::: "memory")
 #define END() __asm__ volatile("nopl 0x6b636f02(%%rax)" ::: "memory")
 

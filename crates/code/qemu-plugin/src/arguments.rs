@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use locklab_frontend::{Frontend, Processor};
-use locklab_icache::{Geometry, Prefetch};
+use locklab_frontend::icache::{Geometry, Prefetch};
 
 use crate::sampling::Lengths;
 

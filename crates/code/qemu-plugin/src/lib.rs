@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A TCG plugin for QEMU that counts instructions and, with the model of
-//! `locklab-icache`, fetches and misses of the L1 instruction cache, or, with that of
+//! `locklab-frontend::icache`, fetches and misses of the L1 instruction cache, or, with that of
 //! `locklab-frontend`, what the whole front end of a processor loses. Its
 //! README describes how to run it and its limits.
 //!

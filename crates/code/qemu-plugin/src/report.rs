@@ -2,7 +2,7 @@
 //! The report: one JSON document.
 
 use locklab_frontend::{Account, Processor};
-use locklab_icache::{Counts, Prefetch};
+use locklab_frontend::icache::{Counts, Prefetch};
 use serde::Serialize;
 
 use crate::arguments::Arguments;

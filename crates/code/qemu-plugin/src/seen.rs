@@ -6,7 +6,7 @@
 use std::ops::{Add, Sub};
 
 use locklab_frontend::Events;
-use locklab_icache::Counts;
+use locklab_frontend::icache::Counts;
 
 /// User or kernel code: which of a vCPU's tallies counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

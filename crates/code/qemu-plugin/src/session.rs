@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use locklab_frontend::{Frontend, Processor};
-use locklab_icache::marker::Marker;
-use locklab_icache::{Geometry, Prefetch};
+use locklab_frontend::icache::marker::Marker;
+use locklab_frontend::icache::{Geometry, Prefetch};
 
 use crate::api::Id;
 use crate::arguments::Arguments;
@@ -276,7 +276,7 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_icache::Counts;
+    use locklab_frontend::icache::Counts;
 
     fn counts(user: u64, kernel: u64) -> ByMode {
         let count = |n| Seen {

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use locklab_frontend::{Event, Exit, Instruction, Kind, Site, Sites, branch};
-use locklab_icache::{Block, CodeMap};
+use locklab_frontend::icache::{Block, CodeMap};
 
 use crate::output;
 
@@ -166,7 +166,7 @@ impl Known {
 mod tests {
     use super::*;
     use locklab_frontend::Processor;
-    use locklab_icache::Geometry;
+    use locklab_frontend::icache::Geometry;
 
     #[test]
     fn code_that_is_written_over_is_counted_and_takes_no_memory_if_it_is_alike() {

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use locklab_frontend::{Event, EventTally, Events, Frontend, Site};
-use locklab_icache::{Block, Cache, Counts, Tally};
+use locklab_frontend::icache::{Block, Cache, Counts, Tally};
 
 use crate::api::{Id, OnExec};
 use crate::sampling::{Intervals, Phase, Sampler, Sums};

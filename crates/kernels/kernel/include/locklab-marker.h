@@ -1,1 +1,1 @@
-../../../code/icache/include/locklab-marker.h
+../../../code/frontend/include/locklab-marker.h

@@ -56,6 +56,7 @@ pub mod settings;
 pub mod source;
 pub mod spec;
 pub mod spinlock_matrix;
+pub mod test_machine;
 mod torture;
 mod torture_modules;
 pub mod typed;

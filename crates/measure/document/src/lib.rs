@@ -7,6 +7,7 @@
 
 pub mod bars;
 pub mod lines;
+pub mod lock_use;
 pub mod number;
 pub mod page;
 pub mod render;

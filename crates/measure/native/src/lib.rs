@@ -16,6 +16,7 @@ mod clockwork;
 pub mod contention;
 pub mod crash;
 mod disturbance;
+pub mod doctor;
 mod facts;
 mod figures;
 pub mod fit;

@@ -25,6 +25,7 @@ pub mod kernels;
 mod lockhammer;
 mod made;
 pub mod microbenchmarks;
+pub mod modelled;
 mod own;
 mod program_locks;
 mod reference;

@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
 use locklab_host::error::Error;
-use locklab_lock_use::{Counts, LockUse, Spent, Times, Used};
+use locklab_document::lock_use::{Counts, LockUse, Spent, Times, Used};
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,7 +13,7 @@ use crate::words::{Context, first_line};
 use locklab_document::Document;
 use locklab_document::number::percent;
 use locklab_host::error::Error;
-use locklab_lock_use::LockUse;
+use locklab_document::lock_use::LockUse;
 use locklab_native::Replay;
 use locklab_preload_run::nothing_to_gain;
 use locklab_replay::{Fault, Limits, Names, Program, Recording, Site, SurveyedLock};

@@ -8,7 +8,7 @@
 use locklab_document::number::{count, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_host::error::Error;
-use locklab_lock_use::{Bound, LockUse, NOTHING_TO_GAIN, Times, Used};
+use locklab_document::lock_use::{Bound, LockUse, NOTHING_TO_GAIN, Times, Used};
 use locklab_replay::{Limits, Names, Recording};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -292,7 +292,7 @@ mod tests {
         let lock = Used {
             name: "shard[ ]".into(),
             locks: 1,
-            counts: locklab_lock_use::Counts {
+            counts: locklab_document::lock_use::Counts {
                 waited_ns: Some(waited_ns),
                 contended: 1,
                 ..Default::default()

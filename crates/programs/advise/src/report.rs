@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use crate::words::{Context, Summary, besides, first_line, not_seen, to_confirm};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
-use locklab_lock_use::{Bound, LockUse};
+use locklab_document::lock_use::{Bound, LockUse};
 use locklab_replay::{Program, Site};
 use locklab_sim::Replayed;
 use locklab_trace::Info;

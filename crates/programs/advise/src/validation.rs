@@ -2,12 +2,12 @@
 //! the kinds of question that the advice answers.
 //!
 //! The counts and their words are those of every report on models
-//! ([`locklab_modelled::score`]). It must never give a kind of question the
+//! ([`locklab_published::modelled::score`]). It must never give a kind of question the
 //! score of another.
 
 use crate::question::Question;
 use crate::runs::Point;
-use locklab_modelled::score;
+use locklab_published::modelled::score;
 use locklab_published::Question as Kind;
 use locklab_sim::Machine;
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
 use crate::verdict::{Class, FLAT, Verdict};
-use locklab_lock_use::{Bound, LockUse};
+use locklab_document::lock_use::{Bound, LockUse};
 use locklab_replay::Program;
 use locklab_sim::Waiters;
 use locklab_trace::Info;

@@ -8,7 +8,7 @@
 use crate::runtime_profile;
 use flate2::read::GzDecoder;
 use locklab_document::number::{percent, time};
-use locklab_lock_use::LockUse;
+use locklab_document::lock_use::LockUse;
 use prost::Message;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -8,7 +8,7 @@
 use crate::runtime_profile;
 use locklab_document::number::{count, percent, time};
 use locklab_host::error::Error;
-use locklab_lock_use::LockUse;
+use locklab_document::lock_use::LockUse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

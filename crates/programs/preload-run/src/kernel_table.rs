@@ -3,7 +3,7 @@
 
 use locklab_document::number::{percent, time};
 use locklab_document::{Document, Section, render};
-use locklab_lock_use::{Counts, LockUse, Used};
+use locklab_document::lock_use::{Counts, LockUse, Used};
 use locklab_trace::{LockRow, LockTable, lock_table};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -12,7 +12,7 @@ use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
 use locklab_host::error::Error;
-use locklab_lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
+use locklab_document::lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
 use locklab_replay::{Limits, Recording, Survey, Tally};
 use locklab_trace::{Apart, LockKind, Source, Stopped};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! It must never say what a lock can gain: how long threads worked is in neither.
 
 use locklab_document::{Document, Section, render};
-use locklab_lock_use::{Counts, LockUse, Used};
+use locklab_document::lock_use::{Counts, LockUse, Used};
 use serde_json::{Value, json};
 
 /// Rows that the text shows.

@@ -8,7 +8,7 @@
 
 use crate::journal::{Operation, Place};
 use crate::source;
-use locklab_specification::{Answer, Operation as Call};
+use crate::specification::{Answer, Operation as Call};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -40,6 +40,7 @@ pub mod record;
 mod result;
 mod run;
 mod source;
+pub mod specification;
 mod spin_then_park;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[doc(hidden)]

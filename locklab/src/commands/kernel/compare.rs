@@ -134,7 +134,7 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
             match &plan.experiment.machine.on {
                 Some(target) => {
                     let (kernels, experiment) =
-                        locklab_test_machine::prepare(cache, &plan, target)?;
+                        locklab_kernel::test_machine::prepare(cache, &plan, target)?;
                     (Box::new(kernels), experiment)
                 }
                 None => {
@@ -157,9 +157,9 @@ fn would_run(plan: &Plan, cache: &Cache<'_>, json: bool) -> String {
         return match json {
             true => format!(
                 "{:#}\n",
-                locklab_test_machine::dry_run::json(plan, target, cache)
+                locklab_kernel::test_machine::dry_run::json(plan, target, cache)
             ),
-            false => locklab_test_machine::dry_run::text(plan, target, cache),
+            false => locklab_kernel::test_machine::dry_run::text(plan, target, cache),
         };
     }
     let variants = plan.experiment.variants();

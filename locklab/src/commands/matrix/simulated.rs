@@ -8,7 +8,7 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
-use locklab_modelled::{Extras, Simulated, Spec, default_threads, with_vcpus};
+use locklab_published::modelled::{Extras, Simulated, Spec, default_threads, with_vcpus};
 use locklab_sim::Machine;
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
 use locklab_lab::ranking::Question;
-use locklab_modelled::{Ranked, Spec, default_threads, with_vcpus};
+use locklab_published::modelled::{Ranked, Spec, default_threads, with_vcpus};
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_workload::Cells;
 use std::sync::Arc;

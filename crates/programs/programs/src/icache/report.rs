@@ -273,7 +273,7 @@ mod tests {
     use crate::golden::golden;
     use locklab_frontend::{Cycles, Processor};
     use locklab_host::process::{Ended, Usage};
-    use locklab_icache::Geometry;
+    use locklab_frontend::icache::Geometry;
 
     fn well() -> Ended {
         Ended {

@@ -6,7 +6,7 @@
 //! back, NUMA-aware queues with several waiters on each side; tasks that are
 //! interrupted while they wait and take other locks then, that move between
 //! CPUs and NUMA nodes, that have no number or no node left. Each answer of a
-//! lock is compared with what the reference ([`locklab_specification`]) allows.
+//! lock is compared with what the reference ([`crate::specification`]) allows.
 //!
 //! Must never say that a promise holds: it says how many schedules kept it.
 
@@ -17,7 +17,7 @@ use crate::isolate::{Crash, isolated};
 use crate::originals::models;
 use crate::subject::{Context, Instance, Subject};
 use locklab_locks::{Fairness, Info, Overtakes, RawLock};
-use locklab_specification::{Answer, Interface, Operation, Reference};
+use crate::specification::{Answer, Interface, Operation, Reference};
 pub use platform::{Random, THREADS};
 use serde::{Deserialize, Serialize};
 use shuttle::rand::Rng;
