@@ -55,7 +55,12 @@ impl Place {
         }
         let pairs = experiment.cells.iter().map(|cell| {
             let pairs = serde_json::to_string(&cell.pairs).unwrap();
-            assert!(cell.pairs.len() > 7, "{}: {} pairs", cell.key, cell.pairs.len());
+            assert!(
+                cell.pairs.len() > 7,
+                "{}: {} pairs",
+                cell.key,
+                cell.pairs.len()
+            );
             format!("{}: {pairs}\n", cell.key)
         });
         pairs.collect::<String>() + &serde_json::to_string(&experiment).unwrap()
@@ -75,7 +80,11 @@ fn chunks_merge_into_what_the_whole_gives() {
     assert_eq!(merged.matches("1 with more samples").count(), 2, "{merged}");
     assert_eq!(place.contents("all.sqlite"), place.contents("whole.sqlite"));
     let again = place.merge(3);
-    assert_eq!(again.matches("1 known already; 0 samples").count(), 3, "{again}");
+    assert_eq!(
+        again.matches("1 known already; 0 samples").count(),
+        3,
+        "{again}"
+    );
     let report = place.locklab("results show --store all.sqlite");
     assert!(!report.contains("another chunk"), "{report}");
 }

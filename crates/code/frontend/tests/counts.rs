@@ -1,10 +1,10 @@
 //! The counts of one drawn program, to the last digit. A change that only makes the model
 //! faster must leave them alone; one that makes it another model renews them, and says so.
 
+use locklab_frontend::icache::{Geometry, Prefetch, Tally};
 use locklab_frontend::{
     Event, EventTally, Exit, Frontend, Instruction, Kind, Processor, Site, Sites,
 };
-use locklab_frontend::icache::{Geometry, Prefetch, Tally};
 
 /// Blocks of the program, 64 bytes apart, and how many of them are executed.
 const BLOCKS: u64 = 6000;

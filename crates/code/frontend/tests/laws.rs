@@ -1,9 +1,9 @@
 //! Tests what must hold of any front end, whatever its sizes.
 
+use locklab_frontend::icache::{Counts, Geometry, Prefetch, Tally};
 use locklab_frontend::{
     Event, EventTally, Events, Exit, Frontend, Instruction, Kind, Processor, Site, Sites,
 };
-use locklab_frontend::icache::{Counts, Geometry, Prefetch, Tally};
 use proptest::prelude::*;
 
 /// A front end with what it counts.

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use locklab_frontend::{Frontend, Processor};
 use locklab_frontend::icache::{Geometry, Prefetch};
+use locklab_frontend::{Frontend, Processor};
 
 use crate::sampling::Lengths;
 

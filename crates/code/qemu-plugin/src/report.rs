@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The report: one JSON document.
 
-use locklab_frontend::{Account, Processor};
 use locklab_frontend::icache::{Counts, Prefetch};
+use locklab_frontend::{Account, Processor};
 use serde::Serialize;
 
 use crate::arguments::Arguments;

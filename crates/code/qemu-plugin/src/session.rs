@@ -7,9 +7,9 @@ use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use locklab_frontend::{Frontend, Processor};
 use locklab_frontend::icache::marker::Marker;
 use locklab_frontend::icache::{Geometry, Prefetch};
+use locklab_frontend::{Frontend, Processor};
 
 use crate::api::Id;
 use crate::arguments::Arguments;

@@ -9,8 +9,8 @@ use std::hash::{Hash, Hasher};
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use locklab_frontend::{Event, Exit, Instruction, Kind, Site, Sites, branch};
 use locklab_frontend::icache::{Block, CodeMap};
+use locklab_frontend::{Event, Exit, Instruction, Kind, Site, Sites, branch};
 
 use crate::output;
 

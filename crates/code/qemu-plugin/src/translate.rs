@@ -7,9 +7,9 @@ use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use locklab_frontend::{Instruction as Placed, Site, Sites};
 use locklab_frontend::icache::marker::Marker;
 use locklab_frontend::icache::{Block, CodeMap};
+use locklab_frontend::{Instruction as Placed, Site, Sites};
 
 use crate::api::{self, Id, Instruction, Tb, Translation};
 use crate::arguments::Arguments;

@@ -10,8 +10,8 @@ use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use locklab_frontend::{Event, EventTally, Events, Frontend, Site};
 use locklab_frontend::icache::{Block, Cache, Counts, Tally};
+use locklab_frontend::{Event, EventTally, Events, Frontend, Site};
 
 use crate::api::{Id, OnExec};
 use crate::sampling::{Intervals, Phase, Sampler, Sums};

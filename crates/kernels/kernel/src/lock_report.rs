@@ -7,12 +7,12 @@
 use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
+use locklab_document::lock_use::{BothSides, Counts, LockUse, Used};
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::page::wrapped;
 use locklab_document::{Part, Section, render};
 use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Sample};
-use locklab_document::lock_use::{BothSides, Counts, LockUse, Used};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;

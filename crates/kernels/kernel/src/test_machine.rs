@@ -11,7 +11,6 @@
 //! Nothing here may install anything on the machine, write to a disk of it, or
 //! leave it in a measured kernel if there is a way home.
 
-
 mod bzimage;
 mod contents;
 mod disk;

@@ -48,7 +48,9 @@ impl Chunk {
         }
         for (index, cell) in cells.iter_mut().enumerate() {
             if index % of != number - 1 {
-                cell.stopped = Some(format!("{ELSEWHERE} {number}/{of}; 'results merge' joins them"));
+                cell.stopped = Some(format!(
+                    "{ELSEWHERE} {number}/{of}; 'results merge' joins them"
+                ));
             }
         }
         Ok(())

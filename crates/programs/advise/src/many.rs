@@ -5,10 +5,10 @@
 //! memory is bounded, and time is linear in their size. It must never simulate: recordings of different
 //! machines are no one program.
 
+use locklab_document::lock_use::{Bound, LockUse, NOTHING_TO_GAIN, Times, Used};
 use locklab_document::number::{count, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_host::error::Error;
-use locklab_document::lock_use::{Bound, LockUse, NOTHING_TO_GAIN, Times, Used};
 use locklab_replay::{Limits, Names, Recording};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

@@ -7,8 +7,8 @@
 
 use crate::question::Question;
 use crate::runs::Point;
-use locklab_published::modelled::score;
 use locklab_published::Question as Kind;
+use locklab_published::modelled::score;
 use locklab_sim::Machine;
 use std::collections::BTreeSet;
 

@@ -7,8 +7,8 @@
 
 use crate::runtime_profile;
 use flate2::read::GzDecoder;
-use locklab_document::number::{percent, time};
 use locklab_document::lock_use::LockUse;
+use locklab_document::number::{percent, time};
 use prost::Message;
 use serde_json::{Value, json};
 use std::collections::HashMap;

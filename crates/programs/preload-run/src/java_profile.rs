@@ -6,9 +6,9 @@
 //! a recording of all waits: nothing can be simulated of it, and it is no bound.
 
 use crate::runtime_profile;
+use locklab_document::lock_use::LockUse;
 use locklab_document::number::{count, percent, time};
 use locklab_host::error::Error;
-use locklab_document::lock_use::LockUse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

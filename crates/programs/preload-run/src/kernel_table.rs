@@ -1,9 +1,9 @@
 //! The report of a table of a kernel's waits, which perf or klockstat made: as far as
 //! it goes.
 
+use locklab_document::lock_use::{Counts, LockUse, Used};
 use locklab_document::number::{percent, time};
 use locklab_document::{Document, Section, render};
-use locklab_document::lock_use::{Counts, LockUse, Used};
 use locklab_trace::{LockRow, LockTable, lock_table};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //!
 //! It must never say what a lock can gain: how long threads worked is in neither.
 
-use locklab_document::{Document, Section, render};
 use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::{Document, Section, render};
 use serde_json::{Value, json};
 
 /// Rows that the text shows.

@@ -5,8 +5,8 @@
 use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
 use crate::wait::Wait;
-use locklab_document::{Document, Section};
 use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::{Document, Section};
 
 mod data;
 

@@ -13,10 +13,10 @@ pub mod report;
 mod tests;
 
 use crate::output::excerpt;
+use locklab_frontend::icache::{Geometry, Prefetch};
 use locklab_frontend::{Frontend, Processor};
 use locklab_host::error::Error;
 use locklab_host::process::{Ended, Launch, Trouble, find};
-use locklab_frontend::icache::{Geometry, Prefetch};
 use places::Places;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};

@@ -3,9 +3,9 @@
 
 use crate::kernel_waits::KernelUse;
 use crate::waits::{Lock, Use, Waits};
+use locklab_document::lock_use::{Counts, LockUse, Times, Used};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
-use locklab_document::lock_use::{Counts, LockUse, Times, Used};
 
 /// Locks, or call sites, that are shown.
 const SHOWN: usize = 8;

@@ -6,8 +6,8 @@
 use crate::found::{Findings, Found};
 use crate::recording::Stopped;
 use crate::waits::{Lock, Parts, Waits};
-use locklab_document::number::{count, grouped, percent, time};
 use locklab_document::lock_use::NOTHING_TO_GAIN;
+use locklab_document::number::{count, grouped, percent, time};
 use locklab_preload_run::in_windows;
 
 /// Returns what to think of it.

@@ -3,15 +3,15 @@
 //! and the programs of the workloads. It must never hold anything of the user's
 //! besides these.
 
-use crate::test_machine::home::Network;
-use crate::test_machine::modules;
-use crate::test_machine::session::Session;
-use locklab_host::error::Error;
 use crate::Kernel;
 use crate::cache::Cache;
 use crate::guest::{Contents, FirstProgram, first_program, read};
 use crate::module_file;
+use crate::test_machine::home::Network;
+use crate::test_machine::modules;
+use crate::test_machine::session::Session;
 use crate::workload::Load;
+use locklab_host::error::Error;
 use std::path::Path;
 use std::time::Duration;
 

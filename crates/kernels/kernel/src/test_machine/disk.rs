@@ -5,8 +5,8 @@
 
 use crate::test_machine::home::Home;
 use crate::test_machine::home::checks::check;
-use locklab_native::doctor::{Check, State};
 use locklab_host::error::Error;
+use locklab_native::doctor::{Check, State};
 
 const PART: &str = "A disk for fs-mark";
 

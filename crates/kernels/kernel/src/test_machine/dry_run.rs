@@ -1,14 +1,14 @@
 //! Says what a comparison on a test machine would do: its time, its steps, and what
 //! it leaves untouched. It must never speak to the machine.
 
-use crate::test_machine::prepare::last_cycle;
-use crate::test_machine::states::{LIMIT, stays};
-use locklab_document::number::{count, duration};
-use locklab_document::page::Page;
 use crate::cache::Cache;
 use crate::settings::Target;
+use crate::test_machine::prepare::last_cycle;
+use crate::test_machine::states::{LIMIT, stays};
 use crate::workload::Workload;
 use crate::{Plan, torture_load};
+use locklab_document::number::{count, duration};
+use locklab_document::page::Page;
 use serde_json::{Value, json};
 use std::time::Duration;
 

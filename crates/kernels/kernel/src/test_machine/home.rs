@@ -4,9 +4,9 @@
 
 pub(crate) mod checks;
 
+use crate::settings::TestMachineSettings;
 use crate::test_machine::ssh::{NoAnswer, Ssh, To};
 use locklab_host::error::Error;
-use crate::settings::TestMachineSettings;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;

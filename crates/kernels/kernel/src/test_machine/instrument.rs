@@ -4,13 +4,6 @@
 //! Time is measured, so nothing runs beside it. Counters are of one mode in a
 //! pair, user and kernel in turn.
 
-use crate::test_machine::bzimage;
-use crate::test_machine::contents;
-use crate::test_machine::home::Network;
-use crate::test_machine::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
-use locklab_document::Document;
-use locklab_host::error::Error;
-use locklab_judge::Side;
 use crate::ReadyCells;
 use crate::cache::Cache;
 use crate::lock_report;
@@ -18,7 +11,14 @@ use crate::making::{Kernel, ReadyVariant};
 use crate::outcome::{Measured, parse};
 use crate::settings::TestMachineSettings;
 use crate::spinlock_matrix;
+use crate::test_machine::bzimage;
+use crate::test_machine::contents;
+use crate::test_machine::home::Network;
+use crate::test_machine::states::{Facts, Machine, Start, Trouble, Up, stays, sum};
 use crate::workload::{Load, Workload};
+use locklab_document::Document;
+use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_lab::experiment::{
     Cell, Design, Experiment, Invalid, Metric, Role, Sample, Source, Values,
 };

@@ -2,8 +2,8 @@
 //! after those that it depends on. A kernel that was built for the machine has
 //! them built in, and needs none.
 
-use locklab_host::error::Error;
 use crate::module_file;
+use locklab_host::error::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

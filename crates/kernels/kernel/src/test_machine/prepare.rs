@@ -2,6 +2,12 @@
 //! machine, makes the kernels for it, and boots the baseline once as a trial that
 //! does not count.
 
+use crate::cache::{Cache, key};
+use crate::guest::{FirstProgram, first_program};
+use crate::layout::Form;
+use crate::making::{Making, ReadyVariant, Setting};
+use crate::recipe;
+use crate::settings::{Target, TestMachineSettings};
 use crate::test_machine::disk::{self, Disk};
 use crate::test_machine::home::Home;
 use crate::test_machine::instrument::{RemoteKernels, counters, metrics, uncounted};
@@ -9,19 +15,13 @@ use crate::test_machine::session::Session;
 use crate::test_machine::ssh::{Ssh, To};
 use crate::test_machine::states::{LIMIT, Machine, Trouble};
 use crate::test_machine::torture;
-use locklab_native::doctor::Check;
-use locklab_host::error::Error;
-use locklab_judge::Side;
-use crate::cache::{Cache, key};
-use crate::guest::{FirstProgram, first_program};
-use crate::layout::Form;
-use crate::making::{Making, ReadyVariant, Setting};
-use crate::recipe;
-use crate::settings::{Target, TestMachineSettings};
 use crate::workload::{Load, Workload};
 use crate::{Plan, equipped, find_programs, with_metrics};
+use locklab_host::error::Error;
+use locklab_judge::Side;
 use locklab_lab::experiment::{Cell, Experiment, Facts, Labels, Provenance, Source};
 use locklab_lab::instrument::Instrument as _;
+use locklab_native::doctor::Check;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,8 @@
 //! kernel of another session, or another machine, is never taken for one of
 //! this. They must never be written anywhere else.
 
-use locklab_host::error::Error;
 use crate::cache::{Cache, find, words};
+use locklab_host::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;

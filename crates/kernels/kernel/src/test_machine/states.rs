@@ -9,6 +9,8 @@
 
 mod returning;
 
+use crate::cache::Cache;
+use crate::settings::{BootFrom, TestMachineSettings};
 use crate::test_machine::home::Home;
 use crate::test_machine::patience::Patience;
 use crate::test_machine::session::{Session, token};
@@ -16,8 +18,6 @@ use crate::test_machine::ssh::{NoAnswer, Ssh, To};
 use locklab_host::error::Error;
 use locklab_host::interrupt::last_words;
 use locklab_host::process::{Launch, Running};
-use crate::cache::Cache;
-use crate::settings::{BootFrom, TestMachineSettings};
 use locklab_lab::settings::Limit;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -204,17 +204,6 @@ impl Store {
     /// # Errors
     /// If the store cannot be written.
     pub fn add(&self, experiment: i64, slot: &Slot<'_>, sample: &Sample) -> Result<i64, Error> {
-        self.insert_sample(experiment, slot, "open", sample)?;
-        Ok(self.db.last_insert_rowid())
-    }
-
-    pub(super) fn insert_sample(
-        &self,
-        experiment: i64,
-        slot: &Slot<'_>,
-        state: &str,
-        sample: &Sample,
-    ) -> Result<(), Error> {
         self.append(
             experiment,
             &StoredRow {
@@ -223,10 +212,11 @@ impl Store {
                 pair: slot.pair.into(),
                 side: &slot.side.to_string(),
                 order: &word(&slot.order),
-                state,
+                state: "open",
                 sample: &json(sample),
             },
-        )
+        )?;
+        Ok(self.db.last_insert_rowid())
     }
 
     /// Stores a row of another store under an experiment of this one.

@@ -180,7 +180,9 @@ impl Store {
             return Ok(true);
         }
         merged.completed += 1;
-        let whole = [&ours.state, &other.state].iter().all(|state| *state == "done");
+        let whole = [&ours.state, &other.state]
+            .iter()
+            .all(|state| *state == "done");
         let state = if whole { "done" } else { "interrupted" };
         let change = || -> rusqlite::Result<()> {
             for key in &fresh {

@@ -66,7 +66,6 @@ impl Simulated {
     pub fn with(self, extras: Extras) -> Self {
         Self { extras, ..self }
     }
-
 }
 
 /// Returns what the samples of a simulation depend on: what is run, and every figure of

@@ -271,9 +271,9 @@ mod tests {
     use super::super::places::Places;
     use super::*;
     use crate::golden::golden;
+    use locklab_frontend::icache::Geometry;
     use locklab_frontend::{Cycles, Processor};
     use locklab_host::process::{Ended, Usage};
-    use locklab_frontend::icache::Geometry;
 
     fn well() -> Ended {
         Ended {

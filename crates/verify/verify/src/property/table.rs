@@ -5,9 +5,9 @@ use super::definition::Lock;
 use crate::coverage;
 use crate::execution::{self, MAX_THREADS, WaitRule};
 use crate::journal::Operation;
+use crate::specification::{Answer, Interface, Operation as Call, Reference, Wrong};
 use crate::subject::{Context, Instance};
 use locklab_locks::{Fairness, Info};
-use crate::specification::{Answer, Interface, Operation as Call, Reference, Wrong};
 use std::cell::RefCell;
 
 /// A lock, a context for each thread, and the data that the lock protects.

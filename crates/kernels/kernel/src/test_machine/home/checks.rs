@@ -3,8 +3,8 @@
 //! with its remedy. It must never ask the machine itself.
 
 use super::Home;
-use locklab_native::doctor::{Check, State};
 use crate::settings::TestMachineSettings;
+use locklab_native::doctor::{Check, State};
 
 /// The memory that images, the initramfs and the measured kernel's copy of
 /// them take, in KiB; less is refused by kexec with an unclear message.
