@@ -65,7 +65,7 @@ pub mod workload;
 pub use guests::{GuestRun, Guests};
 pub use instrument::{Kernels, profiled};
 pub use making::{Kernel, made};
-pub use plan::{Plan, Scope, equipped};
+pub use plan::{Plan, equipped};
 pub use prepare::{find_programs, prepare};
 pub use ready::{ReadyCells, with_metrics};
 pub use torture::{as_built, torture_in_qemu, torture_load, torture_on};

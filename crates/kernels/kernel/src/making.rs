@@ -190,9 +190,7 @@ impl<'a> Making<'a> {
                 &variant.name,
                 format!("Linux {}, {}", old.release, old.compiler),
             );
-            if plan.scope.reports() {
-                self.sizes.push(sizes(variant, &old, &new)?);
-            }
+            self.sizes.push(sizes(variant, &old, &new)?);
             Some([old, new])
         };
         if variant.size_only || plan.loads.is_empty() {
@@ -255,15 +253,14 @@ impl<'a> Making<'a> {
         self.facts
     }
 
-    /// Links a build in all its orders that belong to the scope, and names the
-    /// images of the others.
+    /// Links a build in all its orders, or only names the images.
     fn images(&self, side: Side, made: &Build) -> Result<Vec<PathBuf>, Error> {
         let (plan, noun) = (self.plan, format!("link orders of the {side}"));
         let progress = Progress::new(plan.design.pairs.into(), &noun, self.cache.quiet);
         (0..plan.design.pairs)
             .map(|pair| {
                 let seed = plan.design.seed.wrapping_add(pair.into());
-                let image = match plan.scope.links(pair) {
+                let image = match plan.layouts {
                     true => layout::layout(self.cache, made, seed, self.form),
                     false => Ok(layout::path(made, seed, self.form)),
                 };

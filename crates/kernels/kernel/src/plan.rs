@@ -27,35 +27,8 @@ pub struct Plan {
     /// Its pairs are link orders, each with a seed of its own, of which the
     /// design's is the first.
     pub design: Design,
-    /// Says which part of the experiment this process carries out.
-    pub scope: Scope,
-}
-
-/// A part of an experiment, so that its layouts can be measured apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// All layouts of the experiment.
-    Whole,
-    /// One layout: no other is linked, and what only a report needs (sizes,
-    /// locktorture, the repetition of the first run) is left out.
-    Layout(u32),
-    /// Means what only a report needs: no layout is linked.
-    Report,
-}
-
-impl Scope {
-    /// Returns whether this layout is linked.
-    pub(crate) fn links(self, layout: u32) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Layout(only) => layout == only,
-            Self::Report => false,
-        }
-    }
-
-    pub(crate) fn reports(self) -> bool {
-        !matches!(self, Self::Layout(_))
-    }
+    /// Says whether layouts are linked: for locktorture alone none is.
+    pub layouts: bool,
 }
 
 /// Adds to an experiment what its workloads, and the requested ones, need in

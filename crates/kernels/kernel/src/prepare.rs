@@ -70,7 +70,7 @@ pub fn prepare<'a>(
             limit: plan.limit,
         };
         for load in &plan.loads {
-            if load.workload == Workload::Locktorture && plan.scope.reports() {
+            if load.workload == Workload::Locktorture {
                 torture(making, variant, &guests, ready, load, plan.design.seed)?;
             }
         }
@@ -123,7 +123,7 @@ pub fn prepare<'a>(
         limit: plan.limit,
         seed: plan.design.seed,
         cells: ready,
-        checked: !plan.scope.reports(),
+        checked: false,
         lock_profile: plan.experiment.guests.lock_profile,
         qemu,
         prepared,

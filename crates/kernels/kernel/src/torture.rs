@@ -16,7 +16,7 @@ use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Kernel, Making, ReadyVariant};
 use crate::outcome::Measured;
-use crate::plan::{Plan, Scope, equipped};
+use crate::plan::{Plan, equipped};
 use crate::recipe::{Experiment, Variant};
 use crate::torture_modules::torture_modules;
 use crate::workload::{Load, Workload};
@@ -192,7 +192,7 @@ pub fn torture_in_qemu(cache: &Cache<'_>, plan: &Plan) -> Result<Facts, Error> {
     plan.loads = torture_load(&plan).into_iter().collect();
     plan.experiment.kernel.config = None;
     // In the order of the build: no other is linked.
-    plan.scope = Scope::Report;
+    plan.layouts = false;
     let qemu = Qemu::find()?;
     let experiment = equipped(cache, &plan.experiment, [Workload::Locktorture])?;
     let mut making = Making::new(cache, &plan, &experiment, Form::Vmlinux);

@@ -16,7 +16,7 @@ const OUTSIDE: f64 = 0.05;
 
 /// Returns the range of nine of ten of sorted figures; `None` if there are none.
 #[must_use]
-pub fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
+fn nine_of_ten(sorted: &[f64]) -> Option<(f64, f64)> {
     let last = sorted.len().checked_sub(1)?;
     // Rounded outwards, so that few figures do not look certain.
     let out = (sorted.len() as f64 * OUTSIDE) as usize;

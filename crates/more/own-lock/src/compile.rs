@@ -10,7 +10,6 @@ use crate::inspect::{self, Facts};
 use crate::library::can_load;
 use crate::source::is_cpp;
 use locklab_host::error::Error;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -41,14 +40,9 @@ pub(crate) struct Compiled {
     instrumented: OnceLock<Result<PathBuf, Error>>,
     /// The object as the user would compile it.
     pub(crate) native: PathBuf,
-    /// A hash of the text of both, after the preprocessor.
-    pub(crate) source: String,
-    /// The folder that contains both; `None` if the caller keeps them.
-    folder: Option<TempDir>,
+    /// The folder that contains both.
+    folder: TempDir,
 }
-
-/// Names of the two objects, where they are made and where they are kept.
-const OBJECTS: [&str; 2] = ["instrumented.so", "native.so"];
 
 impl Compiled {
     /// Returns the object of `unit` in which every access is reported.
@@ -56,42 +50,12 @@ impl Compiled {
     /// # Errors
     /// [`Error::Failed`] if the file contains accesses that cannot be reported.
     pub(crate) fn instrumented(&self, unit: &Unit) -> Result<&Path, Error> {
-        let made = self.instrumented.get_or_init(|| match &self.folder {
-            Some(folder) => {
-                let compiler = Compiler::of(&unit.file, folder.path());
-                instrument(unit, &compiler, folder.path(), "instrumented")
-            }
-            None => Err(Error::Failed(format!("{} is not compiled here", unit.name))),
+        let made = self.instrumented.get_or_init(|| {
+            let folder = self.folder.path();
+            let compiler = Compiler::of(&unit.file, folder);
+            instrument(unit, &compiler, folder, "instrumented")
         });
         made.as_deref().map_err(Clone::clone)
-    }
-
-    /// Copies both objects of `unit` into a folder.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if the folder cannot be written, and the errors of
-    /// [`Compiled::instrumented`].
-    pub(crate) fn keep(&self, unit: &Unit, folder: &Path) -> Result<(), Error> {
-        let cannot =
-            |e: std::io::Error| Error::Failed(format!("cannot write {}: {e}", folder.display()));
-        std::fs::create_dir_all(folder).map_err(cannot)?;
-        let objects = [self.instrumented(unit)?, &self.native];
-        for (object, name) in objects.into_iter().zip(OBJECTS) {
-            std::fs::copy(object, folder.join(name)).map_err(cannot)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the objects kept in a folder, of a unit whose text had this hash.
-    pub(crate) fn kept(unit: &Unit, source: &str, folder: &Path) -> Result<Self, Error> {
-        let [instrumented, native] = OBJECTS.map(|name| folder.join(name));
-        Ok(Self {
-            facts: Facts::read(&instrumented, unit)?,
-            instrumented: OnceLock::from(Ok(instrumented)),
-            native,
-            source: source.to_owned(),
-            folder: None,
-        })
     }
 }
 
@@ -156,22 +120,8 @@ pub(crate) fn compile(unit: &Unit) -> Result<Compiled, Error> {
         facts: Facts::read(&native, unit)?,
         instrumented: OnceLock::new(),
         native,
-        source: source_hash(&compiler, unit)?,
-        folder: Some(folder),
+        folder,
     })
-}
-
-/// Returns a hash of what the compiler compiles: the file with all that it includes,
-/// for the simulator and for this machine.
-fn source_hash(compiler: &Compiler, unit: &Unit) -> Result<String, Error> {
-    let mut hash = Sha256::new();
-    for world in ["-DLOCKLAB_INSTRUMENTED", "-DLOCKLAB_NATIVE"] {
-        let mut arguments: Vec<String> = [world, "-P"].map(str::to_owned).into();
-        arguments.extend(compiler.on(unit, "-E", Path::new("-")));
-        hash.update(compiler.run(&arguments)?.stdout);
-    }
-    let digest = hash.finalize();
-    Ok(digest.iter().take(8).map(|b| format!("{b:02x}")).collect())
 }
 
 /// Compiles a lock for the checker.

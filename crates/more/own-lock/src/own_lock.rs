@@ -117,41 +117,6 @@ impl OwnLock {
         &self.compiled.facts
     }
 
-    /// Returns a hash of the text that it was compiled from, with all that the file
-    /// includes: two locks have the same only if nothing differs there.
-    pub fn source(&self) -> &str {
-        &self.compiled.source
-    }
-
-    /// Copies the compiled objects into a folder.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if the folder cannot be written, [`Error::Failed`] if the lock
-    /// cannot be simulated.
-    pub fn keep(&self, folder: &Path) -> Result<(), Error> {
-        self.compiled.keep(&self.unit.0, folder)
-    }
-
-    /// Returns the lock that [`OwnLock::keep`] put into a folder, for the simulator
-    /// and this machine's own CPUs; nothing is compiled.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if an object in the folder cannot be read.
-    pub fn kept(name: &str, source: &str, folder: &Path) -> Result<Self, Error> {
-        let unit = Unit {
-            file: name.into(),
-            name: name.to_owned(),
-            flags: Vec::new(),
-        };
-        Ok(Self {
-            name: name.to_owned(),
-            compiled: Arc::new(Compiled::kept(&unit, source, folder)?),
-            unit: Arc::new((unit, None)),
-            patience: PATIENCE,
-            dependencies: false,
-        })
-    }
-
     /// Simulates it in a child process.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use locklab_kernel::cache::Cache;
 use locklab_kernel::recipe::Experiment;
 use locklab_kernel::settings::{GuestSettings, TestMachineSettings};
 use locklab_kernel::workload::{Load, Workload};
-use locklab_kernel::{Plan, Scope, prepare};
+use locklab_kernel::{Plan, prepare};
 use locklab_lab::instrument::Instrument;
 use locklab_lab::settings::{DesignSettings, over};
 use serde_json::json;
@@ -96,7 +96,7 @@ pub fn plan(
         probe: guests.probe_options(),
         limit: guests.limit(),
         design,
-        scope: Scope::Whole,
+        layouts: true,
     })
 }
 
