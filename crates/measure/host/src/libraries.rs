@@ -2,7 +2,7 @@
 //!
 //! Cargo's build of a command does not build a library that nothing links, so a missing one
 //! is reported with the line that builds it. (The libraries of `run` and `record` are part of
-//! the command: `locklab-libraries`.)
+//! the command: `locklab-preload-run`.)
 
 use crate::error::Error;
 use std::path::PathBuf;
