@@ -4,6 +4,7 @@
 //! It judges nothing itself. A gate that judged nothing fails: success would
 //! mean that nothing is worse.
 
+use crate::chunk::is_elsewhere;
 use crate::experiment::{Cell, Experiment, Layout, Role};
 use crate::ranking::Point;
 use crate::ranking::{Question, Ranking};
@@ -175,10 +176,11 @@ fn too_few_for(family: Family, judged: usize, looks: usize, pairs: usize) -> Opt
     })
 }
 
-/// Returns why cells are not complete, if some are not.
+/// Returns why cells are not complete, if some are not that were not left to another chunk.
 #[must_use]
 pub fn not_complete(experiment: &Experiment) -> Option<String> {
-    let stopped = || experiment.cells.iter().filter(|c| c.stopped.is_some());
+    let is_stopped = |cell: &&Cell| cell.stopped.is_some() && !is_elsewhere(cell);
+    let stopped = || experiment.cells.iter().filter(is_stopped);
     let names: Vec<String> = stopped().map(|cell| cell.key.to_string()).collect();
     let mut reasons: Vec<&str> = stopped().filter_map(|c| c.stopped.as_deref()).collect();
     reasons.dedup();
