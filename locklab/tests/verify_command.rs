@@ -132,7 +132,7 @@ fn what_was_cut_is_said_and_no_failure() {
 fn bad_arguments_are_said_and_nothing_runs() {
     for (args, said) in [
         (&["verify", "tiket"][..], "ticket"),
-        (&["verify", "pthread"], "not ours to verify"),
+        (&["verify", "pthread"], "cannot be verified"),
         (&["verify", "tas", "--executions", "0"], "0"),
         (
             &["verify", "tas", "--thorough", "--executions", "9"],
