@@ -23,8 +23,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Returns a location of the engine alone, which has a number and no memory. It must
-    /// be written ([`create`]) before it is read.
+    /// Returns a location of the engine alone, which has a number and no memory, and is 0 at
+    /// the beginning.
     pub fn new(size: u32) -> Self {
         with(|state| {
             let thread = state.current;
@@ -46,6 +46,15 @@ impl Location {
         Self {
             key: address as u64,
             size,
+        }
+    }
+
+    /// Returns a second location, of eight bytes, for what belongs to this one: such as the
+    /// queue of those who sleep there. This one has no memory.
+    pub fn beside(self) -> Self {
+        Self {
+            key: self.key | 8,
+            size: 8,
         }
     }
 

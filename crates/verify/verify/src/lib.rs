@@ -20,6 +20,7 @@ mod copies;
 mod coverage;
 mod execution;
 mod explore;
+mod graphs;
 mod interposer;
 mod isolate;
 mod journal;
@@ -58,6 +59,7 @@ pub use execution::{
     owns_static_data, round_ends, stretch_ends,
 };
 pub use explore::{Explored, Failure, Limits, Outcome, Reads};
+pub use graphs::{Every, every_execution};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
 pub use litmus::{litmus, outcomes};

@@ -25,6 +25,8 @@ pub enum Verdict {
 pub enum Checker {
     /// Every execution within a bound, weak memory included.
     Loom,
+    /// Every execution, each once, as graphs of what has read from what.
+    Graphs,
     /// Random schedules, sequentially consistent.
     Shuttle,
     /// Random programs, each in one order.

@@ -4,6 +4,7 @@
 use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
 use crate::explore::{Explored, Failure, Outcome, Reads};
+use crate::graphs::beyond_the_bound;
 use crate::mutants::{switched, try_mutants};
 use crate::options::{Options, in_parallel};
 use crate::property::Property;
@@ -73,7 +74,12 @@ pub fn verify_these(
         let (found, passed) = match job {
             Job::Explore(p) => {
                 let (explored, passed) = run::check_and_record(&properties[p], limits);
-                (result(&properties[p], explored), Some(passed))
+                let found = result(&properties[p], explored);
+                let found = match locks[lock].drawn {
+                    true => beyond_the_bound(name, found),
+                    false => found,
+                };
+                (found, Some(passed))
             }
             Job::Draw => (draw(name, options), None),
         };

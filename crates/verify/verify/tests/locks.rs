@@ -2,9 +2,11 @@
 //! ordering in vain, as far as the limits of a test reach. `locklab verify` goes on
 //! from there.
 
+use locklab_graph::Report;
+use locklab_locks::catalogue::{ALL, Entry};
 use locklab_verify::{
-    Hole, LockResult, Options, Outcome, UnknownLock, check_within, names, properties_of, random,
-    verify,
+    Every, Hole, LockResult, Options, Outcome, UnknownLock, check_within, every_execution, names,
+    properties_of, random, verify,
 };
 
 locklab_verify::keep_stacks!();
@@ -134,4 +136,51 @@ fn every_schedule_asked_for_is_run() {
     assert_eq!(drawn.schedules, 20);
     assert!(drawn.failure.is_none());
     assert!(random::draw("no such lock", 7, 1).is_none());
+}
+
+/// Locks whose waiters read a clock, or each other's times, in turns without an end.
+const WITH_CLOCKS: [&str; 2] = ["mcs-tp", "malthusian"];
+
+/// Explores every execution as far as a test reaches.
+fn every(name: &str, every: Every, executions: u64) -> Option<Report> {
+    let options = locklab_graph::Options {
+        executions,
+        ..locklab_graph::Options::default()
+    };
+    every_execution(name, every, &options)
+}
+
+/// What loom explores within some preemptions holds in every execution, or in those that a
+/// test reaches of what has more.
+#[test]
+fn every_execution_of_three_threads_excludes() {
+    let timeless = |entry: &&Entry| !WITH_CLOCKS.contains(&entry.info.name);
+    for entry in ALL.iter().filter(timeless) {
+        let (name, parks) = (entry.info.name, entry.info.parks);
+        let most = if parks { 300 } else { 1_200 };
+        for of in [Every::Exclusion(2), Every::Exclusion(3), Every::Reuse] {
+            let report = every(name, of, most).expect("a lock");
+            assert!(report.error.is_none(), "{name}, {of:?}: {:?}", report.error);
+            let complete = report.limit.is_none() && report.executions > 1;
+            assert!(complete || parks || of == Every::Reuse, "{name}, {of:?}");
+        }
+        for of in [Every::TryLock(2), Every::Readers(3)] {
+            if let Some(report) = every(name, of, most) {
+                assert!(report.error.is_none(), "{name}, {of:?}: {:?}", report.error);
+            }
+        }
+    }
+}
+
+/// As many as are published of MCS. Those of a lock in one word are more than of one in
+/// two, since each of its reads may see where others are.
+#[test]
+fn every_execution_of_four_threads_excludes() {
+    let executions = |name| {
+        let report = every(name, Every::Exclusion(4), 10_000).expect("a lock");
+        assert!(report.holds(), "{name}: {report:?}");
+        report.executions
+    };
+    let locks = ["ticket", "ttas", "mcs", "clh", "anderson"];
+    assert_eq!(locks.map(executions), [552, 2640, 1080, 192, 192]);
 }

@@ -104,6 +104,7 @@ fn rows(lock: &LockResult) -> impl Iterator<Item = Vec<String>> {
     lock.properties.iter().map(|property| {
         let bound = match (property.checker, property.preemptions) {
             (Checker::Shuttle | Checker::Programs, _) => "-".to_owned(),
+            (Checker::Graphs, _) => "all".to_owned(),
             (Checker::Loom, None) => "any".to_owned(),
             (Checker::Loom, Some(most)) => most.to_string(),
         };
@@ -127,8 +128,8 @@ fn rows(lock: &LockResult) -> impl Iterator<Item = Vec<String>> {
 /// Returns the table of what was found.
 ///
 /// First what it says of each lock, in sentences. Then one line a property:
-/// threads, the bound on preemptions ("any": none), executions explored, and
-/// what came of them. With mutants, one line a
+/// threads, the bound on preemptions ("any": none; "all": each execution once, as
+/// a graph), executions explored, and what came of them. With mutants, one line a
 /// lock, and the survivors by source line.
 pub(super) fn table(locks: &[LockResult]) -> String {
     let mut text = wrapped("", &lead(locks)) + "\n" + &promises(locks);
@@ -137,10 +138,11 @@ pub(super) fn table(locks: &[LockResult]) -> String {
         text.push('\n');
     };
     line(format_args!(
-        "thr: threads. pre: the most preemptions in a run. A promise that holds\n\
-         was kept in every run within that bound; one that passes was kept in\n\
-         all random runs. One that is cut was kept in the runs explored, but\n\
-         some runs within the bound were left out."
+        "thr: threads. pre: the most preemptions in a run; all: no bound, and\n\
+         each execution once, as a graph. A promise that holds was kept in every\n\
+         run within that bound; one that passes was kept in all random runs. One\n\
+         that is cut was kept in the runs explored, but some runs within the\n\
+         bound were left out."
     ));
     for lock in locks {
         for property in &lock.properties {
