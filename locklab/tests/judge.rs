@@ -65,91 +65,80 @@ fn go(centre: f64) -> String {
     )
 }
 
-fn google(centre: f64) -> String {
-    let one = |v: f64| {
-        json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration",
-            "iterations": 10, "real_time": v, "cpu_time": v, "time_unit": "ns" })
-    };
-    let all: Vec<Value> = values(centre).into_iter().map(one).collect();
-    json!({ "context": {}, "benchmarks": all }).to_string()
-}
-
-fn criterion(centre: f64) -> String {
-    let times: Vec<f64> = values(centre).iter().map(|v| v * 10.0).collect();
-    json!({ "sampling_mode": "Flat", "iters": vec![10.0; 20], "times": times }).to_string()
-}
-
-fn pytest(centre: f64) -> String {
-    let stats = json!({ "data": values(centre), "iterations": 1 });
-    json!({ "machine_info": {}, "benchmarks": [{ "name": "a", "fullname": "a", "stats": stats }] })
-        .to_string()
-}
-
-fn jmh(centre: f64) -> String {
-    let metric = json!({ "score": 1, "scoreUnit": "ns/op", "rawData": [values(centre)] });
-    json!([{ "jmhVersion": "1.37", "benchmark": "a", "mode": "avgt", "forks": 1,
-        "primaryMetric": metric, "secondaryMetrics": {} }])
-    .to_string()
-}
-
-fn perf_stat(centre: f64) -> String {
-    let line = |v: f64| format!("{v:.0},,instructions,1000,100.00,,\n");
-    let all = values(centre).into_iter().map(line);
-    format!(
-        "# started on Thu Nov 26 14:00:00 2026\n\n{}",
-        all.collect::<String>()
-    )
-}
-
-fn locklab(centre: f64) -> String {
-    json!({ "tool": "locklab 0.3.0", "kind": "compare", "workloads": [{ "name": "a",
-        "metrics": [{ "name": "elapsed", "unit": "s", "primary": true, "pair_ratios":
-            { "metric": "elapsed", "direction": "lower_is_better", "ratios": values(centre) } }],
-        "pair_ratios": { "metric": "elapsed", "direction": "lower_is_better",
-            "ratios": values(centre) } }] })
-    .to_string()
-}
-
-/// A file of one benchmark whose values are around a centre.
-type Write = fn(f64) -> String;
-
-const FORMATS: [(&str, Write); 9] = [
-    ("hyperfine", |centre| hyperfine(&[("a", values(centre))])),
-    ("go", go),
-    ("google", google),
-    ("criterion", criterion),
-    ("pytest", pytest),
-    ("jmh", jmh),
-    ("perf-stat", perf_stat),
-    ("csv", |centre| csv(&[("a", values(centre))])),
-    ("locklab", locklab),
-];
-
+/// The table of formats is tested beside its readers; here that the command has its names.
 #[test]
-fn each_form_of_file_is_found_by_what_it_holds_and_by_its_name() {
-    for (name, write) in FORMATS {
-        let files = Files::new(&write(1e6), &write(1.2e6));
-        for options in [&[][..], &["--format", name]] {
-            let (code, json) =
-                files.json(&[options, &["--drift", "0", "--fail-on", "worse"]].concat());
-            assert_eq!(json["files"][0]["format"], name, "{json:#}");
-            assert_eq!(code, 3, "{name}: {json:#}");
-            let metric = &json["workloads"][0]["metrics"][0];
-            assert_eq!(metric["verdict"], "worse", "{name}");
-        }
-        let equal = Files::new(&write(1e6), &write(1e6));
-        assert_eq!(equal.judge(&["--fail-on", "worse"]).0, 0, "{name}");
-        let other = if name == "jmh" { "go" } else { "jmh" };
-        let (code, out, err) = equal.judge(&["--format", other]);
-        assert_eq!((code, out.as_str()), (2, ""), "{name}: {err}");
-        assert_eq!(err.lines().count(), 1, "{err}");
+fn a_format_is_found_by_what_the_file_holds_or_named() {
+    let files = Files::new(&go(1e6), &go(1.2e6));
+    let gate = ["--process-noise", "1", "--fail-on", "worse"];
+    for options in [&[][..], &["--format", "go"]] {
+        let (code, json) = files.json(&[options, &gate].concat());
+        assert_eq!(json["files"][0]["format"], "go", "{json:#}");
+        assert_eq!(code, 3, "{json:#}");
     }
-    // Forms may be mixed; what they measure may not.
+    for (name, says) in [("jmh", "is not of JMH"), ("x", "give one of hyperfine, go")] {
+        let (code, out, err) = files.judge(&["--format", name]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(says), "{err}");
+    }
+    // Formats may be mixed; what they measure may not.
     let (code, json) = Files::new(&go(100.0), &csv(&[("A-8", values(120.0))])).json(&[]);
     assert_eq!(code, 0);
     let said = json["caveats"].to_string();
     assert!(said.contains("which may not measure the same"), "{said}");
     assert!(said.contains("so not judged"), "{said}");
+}
+
+/// Several files of a side, by each of the ways to say so; and one file with both sides.
+#[test]
+fn a_side_has_several_files_and_a_file_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    for i in 0..5 {
+        let own = 1.0 + 0.003 * f64::from(i);
+        write(&format!("old/{i}"), &go(1e6 * own));
+        write(&format!("new/{i}"), &go(1.2e6 * own));
+    }
+    write("both", &hyperfine(&[("a", values(1.0)), ("b", values(1.2))]));
+    let judge = |words: &str| {
+        let mut command = Command::cargo_bin("locklab").unwrap();
+        command.args(["judge", "--json", "--fail-on", "worse"]);
+        command.args(words.split(' ')).current_dir(folder.path());
+        let output = command.output().unwrap();
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let err = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), json, err)
+    };
+    for words in [
+        "old new",
+        "old -- new",
+        "old/0 old/1 old/2 old/3 old/4 -- new/0 new/1 new/2 new/3 new/4",
+        "--old old/0 --old old/1 --old old/2 --old old/3 --new new",
+    ] {
+        let (code, json, err) = judge(words);
+        assert_eq!(code, 3, "{words}: {err} {json:#}");
+        let samples = &json["workloads"][0]["metrics"][0]["samples"]["independent"];
+        assert_eq!(samples["experiment"], 5, "{words}: {json:#}");
+        assert!(json["process_spread"].as_f64().unwrap() > 0.005, "{json:#}");
+    }
+    // One process a side decides nothing by itself.
+    let (code, json, _) = judge("old/0 new/0");
+    assert_eq!(code, 0, "{json:#}");
+    assert_eq!(json["workloads"][0]["metrics"][0]["verdict"], "unclear");
+    assert_eq!(judge("old/0 new/0 --process-noise 5").0, 3);
+    assert_eq!(judge("old/0 new/0 --process-noise 30").0, 0);
+    assert_eq!(judge("both").0, 3);
+    for (words, says) in [
+        ("old/0", "alone does not have two benchmarks"),
+        ("old/0 old/1 new/0", "put -- before those of the experiment"),
+        ("--old old/0", "--new"),
+    ] {
+        let (code, _, err) = judge(words);
+        assert!(code == 2 && err.contains(says), "{words}: {code} {err}");
+    }
 }
 
 /// Each costs what is bad and one sentence; the rest is judged.

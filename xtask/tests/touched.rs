@@ -1,5 +1,5 @@
-//! Counts how many files an addition touches: a lock, a metric of a matrix, a column
-//! of `locklab locks`.
+//! Counts how many files an addition touches: a lock, a metric of a matrix, a format of
+//! samples, a column of `locklab locks`.
 //!
 //! A file that has a list of all that there is must be touched for one more. So
 //! the lists are looked for in the source: the files in which nearly all locks,
@@ -209,6 +209,20 @@ fn a_new_metric_of_a_matrix_touches_at_most_three_files() {
     let places = lists(&all_sources(), &metrics, metrics.len() * 3 / 4);
     assert!(places.len() >= 3, "{places:#?}");
     let table = table("docs/adding-a-figure.md", "For a matrix of locks");
+    assert!(touched(&table, &places) <= 3, "{table:#?}");
+}
+
+#[test]
+fn a_new_format_of_samples_touches_at_most_three_files() {
+    let text = read("crates/measure/samples/src/formats/mod.rs");
+    let rows = text.lines().filter_map(|line| line.trim().strip_prefix("form(\""));
+    let names = rows.filter_map(|row| Some(vec![row.split_once('"')?.0.to_owned()]));
+    let formats: Vec<Vec<String>> = names.collect();
+    assert!(formats.len() >= 20, "{formats:?}");
+    // A name such as `go` or `csv` stands anywhere: nearly all must stand together.
+    let places = lists(&all_sources(), &formats, formats.len() * 9 / 10);
+    assert!(places.len() >= 2, "{places:#?}");
+    let table = table("docs/adding-a-figure.md", "## A format of samples");
     assert!(touched(&table, &places) <= 3, "{table:#?}");
 }
 

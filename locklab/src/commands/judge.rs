@@ -19,19 +19,29 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `locklab judge`.
-///
-/// Files of hyperfine, Go, Google Benchmark, criterion, pytest-benchmark, JMH,
-/// perf stat, CSV, and results of Locklab itself.
 #[derive(Debug, Args)]
+#[command(after_help = files_that_are_read())]
 pub struct JudgeArgs {
-    /// Samples of the baseline: a file, or a folder of criterion (with @NAME for a
-    /// saved baseline)
-    pub baseline: PathBuf,
-    /// Samples of the experiment
-    pub experiment: PathBuf,
-    /// The program that wrote both files [default: found by what they hold]
-    #[arg(long, value_enum)]
+    /// Samples of the baseline and of the experiment: files or folders; several of the
+    /// baseline before --; one file that has both sides
+    #[arg(value_name = "FILE", required_unless_present = "old")]
+    pub baseline: Vec<PathBuf>,
+    /// Samples of the experiment, where a side has several files
+    #[arg(value_name = "EXPERIMENT", last = true)]
+    pub experiment: Vec<PathBuf>,
+    /// A file of the baseline, once for each
+    #[arg(long, value_name = "FILE", requires = "new", conflicts_with = "baseline")]
+    pub old: Vec<PathBuf>,
+    /// A file of the experiment, once for each
+    #[arg(long, value_name = "FILE", requires = "old")]
+    pub new: Vec<PathBuf>,
+    /// The form of all files [default: found by what they hold]
+    #[arg(long, value_parser = format_of_name)]
     pub format: Option<Format>,
+    /// By how much processes of the same code differ, in percent: differences between
+    /// sides of few processes count beyond it
+    #[arg(long, value_name = "PERCENT")]
+    pub process_noise: Option<Percent>,
     /// The nth run of both files is a pair: they were measured in turn
     #[arg(long)]
     pub paired: bool,
@@ -91,12 +101,16 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
             args.drift
         )));
     }
+    let [old, new] = args.sides()?;
     if common.dry_run {
-        return print(&format!(
-            "Would judge {} against {}.\n",
-            args.experiment.display(),
-            args.baseline.display()
-        ));
+        let list = |paths: &[PathBuf]| {
+            let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            paths.join(" ")
+        };
+        return print(&match new.is_empty() {
+            true => format!("Would judge the two benchmarks of {}.\n", list(old)),
+            false => format!("Would judge {} against {}.\n", list(new), list(old)),
+        });
     }
     args.files.check()?;
     let matching = Matching {
@@ -118,39 +132,121 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
         },
         drift: args.drift / 100.0,
         apart: args.apart.map(|apart| apart.as_secs_f64()),
+        process_noise: args.process_noise.map(Percent::fraction),
     };
-    let files = [&args.baseline, &args.experiment].map(|path| samples(path, args.format));
-    let [baseline, experiment] = files;
-    let compared = compare(baseline?, experiment?, matching);
+    let baseline = side(old, args.format)?;
+    let [baseline, experiment] = match new.is_empty() {
+        false => [baseline, side(new, args.format)?],
+        true => baseline.split().ok_or_else(|| {
+            let file = old[0].display();
+            Error::Usage(format!(
+                "{file} alone does not have two benchmarks, which would be the two sides; give a \
+                 second file"
+            ))
+        })?,
+    };
+    let compared = compare(baseline, experiment, matching);
     let judged = judge(compared, judging).map_err(|e| Error::Usage(e.to_string()))?;
     let report = document(&judged, &command_line());
     show(&report, common)?;
-    let failing: Vec<&str> = match args.fail_on.as_slice() {
-        [] => vec![FailOn::Worse.word()],
-        named => named.iter().map(|word| word.word()).collect(),
-    };
+    let failing: Vec<&str> = args.fail_on.iter().map(|word| word.word()).collect();
     args.files.write(&report, &failing)?;
     let failed = fails(&args.fail_on, &judged)?;
     Ok(ExitCode::from(failed.map_or(0, FailOn::exit_code)))
 }
 
-/// Returns the samples of a file, or of a folder of criterion.
-fn samples(path: &Path, format: Option<Format>) -> Result<SampleFile, Error> {
+impl JudgeArgs {
+    /// Returns the paths of both sides; of the second none, if one file has both.
+    fn sides(&self) -> Result<[&[PathBuf]; 2], Error> {
+        if !self.old.is_empty() {
+            return Ok([&self.old, &self.new]);
+        }
+        match (self.baseline.as_slice(), self.experiment.as_slice()) {
+            (old, new) if !new.is_empty() => Ok([old, new]),
+            (one @ [_], _) => Ok([one, &[]]),
+            ([_, _], _) => Ok([&self.baseline[..1], &self.baseline[1..]]),
+            (more, _) => Err(Error::Usage(format!(
+                "{} files are given, and nothing says which are of which side; put -- before \
+                 those of the experiment",
+                more.len()
+            ))),
+        }
+    }
+}
+
+fn files_that_are_read() -> String {
+    format!("Files that are read: {}.", Format::programs())
+}
+
+fn format_of_name(name: &str) -> Result<Format, String> {
+    Format::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::all().map(Format::name).collect();
+        format!("give one of {}", names.join(", "))
+    })
+}
+
+/// Returns the samples of a side: of each path, joined.
+fn side(paths: &[PathBuf], format: Option<Format>) -> Result<SampleFile, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(samples(path, format)?);
+    }
+    Ok(SampleFile::joined(files))
+}
+
+/// Returns the samples of a file, of a folder of criterion, or of each file of a folder.
+fn samples(path: &Path, format: Option<Format>) -> Result<Vec<SampleFile>, Error> {
     let shown = path.display().to_string();
-    let mut file = match folder_of_criterion(path) {
-        Some((folder, saved)) => criterion(&folder, &saved, &shown)?,
-        None => one(path, "benchmark", format)?,
+    let Some((folder, saved)) = folder_of_criterion(path) else {
+        let file = one(path, "benchmark", format)?;
+        return Ok(vec![SampleFile {
+            label: shown,
+            ..file
+        }]);
     };
-    file.label = shown;
-    Ok(file)
+    match criterion(&folder, &saved)? {
+        Some(file) => Ok(vec![SampleFile {
+            label: shown,
+            ..file
+        }]),
+        None if path.is_dir() => each_file(path, format),
+        None => Err(Error::Usage(format!(
+            "{shown} has no {saved}/sample.json; give target/criterion, with @NAME for what \
+             --save-baseline NAME wrote"
+        ))),
+    }
+}
+
+/// Returns the samples of each file of a folder, in the order of the names.
+fn each_file(folder: &Path, format: Option<Format>) -> Result<Vec<SampleFile>, Error> {
+    let is_hidden = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with('.')
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+    paths.retain(|path| !is_hidden(path));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(Error::Usage(format!(
+            "{} has no new/sample.json and no file; give target/criterion, or a folder of files",
+            folder.display()
+        )));
+    }
+    let labelled = |path: &PathBuf| {
+        Ok(SampleFile {
+            label: path.display().to_string(),
+            ..one(path, "benchmark", format)?
+        })
+    };
+    paths.iter().map(labelled).collect()
 }
 
 fn one(path: &Path, name: &str, format: Option<Format>) -> Result<SampleFile, Error> {
     let bytes = std::fs::read(path)
         .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
-    // A byte that is no UTF-8 is in a name, and must not cost the samples.
-    let text = String::from_utf8_lossy(&bytes);
-    read(&text, name, format).map_err(|e| Error::Usage(format!("{} {e}", path.display())))
+    read(&bytes, name, format).map_err(|e| Error::Usage(format!("{} {e}", path.display())))
 }
 
 /// Returns a folder, and the name of the saved baseline in it.
@@ -164,32 +260,25 @@ fn folder_of_criterion(path: &Path) -> Option<(PathBuf, String)> {
         .then(|| (folder.into(), saved.into()))
 }
 
-/// Returns every `sample.json` below a folder that was saved under this name.
-fn criterion(folder: &Path, saved: &str, shown: &str) -> Result<SampleFile, Error> {
+/// Returns every `sample.json` below a folder that was saved under this name, if there is
+/// any. All are of one process.
+fn criterion(folder: &Path, saved: &str) -> Result<Option<SampleFile>, Error> {
     let mut found = Vec::new();
     below(folder, &mut found);
     found.retain(|path| path.parent().is_some_and(|p| p.ends_with(saved)));
     found.sort();
-    let mut files = Vec::new();
+    let mut all: Option<SampleFile> = None;
     for path in found {
         let benchmark = path.parent().and_then(Path::parent).unwrap_or(folder);
         let name = benchmark.strip_prefix(folder).unwrap_or(benchmark);
-        files.push(one(
-            &path,
-            &name.display().to_string(),
-            Some(Format::Criterion),
-        )?);
-    }
-    let mut files = files.into_iter();
-    let mut all = files.next().ok_or_else(|| {
-        Error::Usage(format!(
-            "{shown} has no {saved}/sample.json; give target/criterion, with @NAME for what \
-             --save-baseline NAME wrote"
-        ))
-    })?;
-    for file in files {
-        all.benchmarks.extend(file.benchmarks);
-        all.notes.extend(file.notes);
+        let file = one(&path, &name.display().to_string(), None)?;
+        match &mut all {
+            Some(all) => {
+                all.benchmarks.extend(file.benchmarks);
+                all.notes.extend(file.notes);
+            }
+            None => all = Some(file),
+        }
     }
     Ok(all)
 }

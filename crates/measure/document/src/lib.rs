@@ -291,6 +291,8 @@ pub struct MetricRow {
     pub verdict: Option<Verdict>,
     /// Says whether it decides, explains or describes.
     pub role: Role,
+    /// The test in a few letters, such as `p=0.001 n=10`; may be empty.
+    pub test: String,
 }
 
 impl MetricRow {

@@ -118,7 +118,7 @@ pub use pair::{Direction, Fault, FaultKind, Order, Pair, Side, Validity, coin, f
 pub use rank_sum::EXACT_SAMPLES;
 pub use region::{JudgedRegion, Region, judge_regions};
 pub use role::Role;
-pub use samples::{Independent, MIN_SAMPLES, Samples, Sampling};
+pub use samples::{Independent, MIN_SAMPLES, Samples, Sampling, samples_needed};
 pub use settings::{BadSetting, MIN_PAIRS, Settings};
 pub use signed_rank::{EXACT_PAIRS, Method};
 pub use verdict::{Judged, Reason, Verdict};

@@ -105,6 +105,18 @@ impl Samples {
     }
 }
 
+/// Returns how many independent samples of each side one of `members` comparisons needs
+/// before it alone can be called.
+#[must_use]
+pub fn samples_needed(family: Family, members: usize) -> usize {
+    of_each_side(family.level(members))
+}
+
+fn of_each_side(level: f64) -> usize {
+    let enough = |n: &usize| rank_sum::smallest_p(*n, *n) < level;
+    (MIN_SAMPLES..).find(enough).unwrap_or(usize::MAX)
+}
+
 /// Says how the runs behind an estimate were taken, and how many of them count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
@@ -151,9 +163,7 @@ impl Sampling {
         let level = family.level(members) / f64::from(looks);
         match self {
             Self::Pairs(_) => (1..).find(|n| smallest_p(*n) < level).unwrap_or(usize::MAX),
-            Self::Independent { .. } => (MIN_SAMPLES..)
-                .find(|n| rank_sum::smallest_p(*n, *n) < level)
-                .unwrap_or(usize::MAX),
+            Self::Independent { .. } => of_each_side(level),
         }
     }
 

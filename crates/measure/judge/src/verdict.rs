@@ -20,6 +20,8 @@ use crate::warning::Warning;
 pub enum Reason {
     /// There is no pair.
     NotMeasured,
+    /// Both sides are copies of one run.
+    SameSamples,
     /// More runs failed than is tolerated.
     TooManyFailures {
         /// Counts the pairs that failed.
@@ -49,6 +51,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotMeasured => f.write_str("nothing was measured; continue with --resume"),
+            Self::SameSamples => f.write_str(
+                "both sides hold the same samples, so a run is compared with itself; give two \
+                 different runs",
+            ),
             Self::TooManyFailures { failed, of, first } => write!(
                 f,
                 "{failed} of {of} pairs failed, the first because {first}; mend that and measure \

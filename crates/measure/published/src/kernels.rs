@@ -350,6 +350,7 @@ fn sig(metric: &JudgedMetric) -> &'static str {
         delta: None,
         verdict: Some(metric.judged.verdict.clone()),
         role: metric.metric.role,
+        test: String::new(),
     }
     .sig()
 }

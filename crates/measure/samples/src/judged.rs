@@ -9,7 +9,9 @@
 
 use crate::matching::{Compared, Matched, Unmatched, Why};
 use locklab_host::error::Error;
-use locklab_judge::{BadSetting, Comparison, Judged, Role, Samples, Settings, Verdict};
+use locklab_judge::{
+    BadSetting, Comparison, Judged, Reason, Role, Samples, Settings, Verdict, samples_needed,
+};
 use locklab_lab::gate::FailOn;
 
 /// Describes how samples are judged, decided before they are read.
@@ -21,6 +23,9 @@ pub struct Judging {
     pub drift: f64,
     /// The time between the sides in seconds, where the caller knows it.
     pub apart: Option<f64>,
+    /// By how much processes of the same code differ, as a fraction, where the caller
+    /// knows it.
+    pub process_noise: Option<f64>,
 }
 
 /// The most seconds of a pause between two files in which the machine is assumed to
@@ -97,6 +102,22 @@ impl JudgedSamples {
         allowance(&self.judging, self.apart)
     }
 
+    /// Returns the verdicts on which a gate fails: those that decide, and those on a count
+    /// that is the same in every run of a side, which needs no test.
+    pub fn gating(&self) -> impl Iterator<Item = &JudgedRow> {
+        self.rows.iter().filter(|row| {
+            let called = matches!(row.judged.verdict, Verdict::Better | Verdict::Worse);
+            row.of.role == Role::Primary || row.of.exact && !row.of.drifts && called
+        })
+    }
+
+    /// Returns the fewest processes of each side that a verdict needs: enough for one
+    /// benchmark of the family alone.
+    #[must_use]
+    pub fn processes_needed(&self) -> usize {
+        samples_needed(self.judging.settings.family, self.primaries().count().max(1))
+    }
+
     /// Returns the verdicts that decide.
     pub fn primaries(&self) -> impl Iterator<Item = &JudgedRow> {
         self.rows.iter().filter(|row| row.of.role == Role::Primary)
@@ -108,10 +129,11 @@ impl JudgedSamples {
         unmatched.filter(|u| u.role == Role::Primary && u.why == Why::OnlyBaseline)
     }
 
-    /// Benchmarks whose figures do not measure the same on both sides.
+    /// Benchmarks whose figures do not measure the same on both sides, or not in one place.
     pub fn unlike(&self) -> impl Iterator<Item = &Unmatched> {
         let unmatched = self.compared.unmatched.iter();
-        unmatched.filter(|u| u.role == Role::Primary && matches!(u.why, Why::Units(..)))
+        let is = |u: &&Unmatched| matches!(u.why, Why::Units(..) | Why::Setting(_));
+        unmatched.filter(move |u| u.role == Role::Primary && is(u))
     }
 }
 
@@ -139,19 +161,35 @@ pub fn judge(mut compared: Compared, judging: Judging) -> Result<JudgedSamples, 
         .iter()
         .map(|row| {
             let drifts = row.drifts && matches!(row.samples, Samples::Independent(_));
+            let drift = drifts.then(|| allowance(&judging, apart));
+            let noise = row.few.and(judging.process_noise);
+            let band = drift.into_iter().chain(noise).reduce(|a, b| a + b);
             Comparison {
                 samples: row.samples.clone(),
                 role: row.role,
-                bias_band: drifts.then(|| allowance(&judging, apart)),
+                bias_band: band.filter(|_| row.medians.is_none()),
                 ..Comparison::primary(Vec::new(), row.direction)
             }
         })
         .collect();
     let judged = locklab_judge::judge(&comparisons, &judging.settings)?;
-    let both = rows.into_iter().zip(judged);
+    let row = |(of, mut judged): (Matched, Judged)| {
+        let is_invalid = matches!(judged.verdict, Verdict::Invalid(_));
+        // A count, or a ratio of simulated runs, is the same by nature.
+        if of.identical && of.drifts && !is_invalid {
+            judged.verdict = Verdict::Invalid(vec![Reason::SameSamples]);
+        } else if of.few.is_some() && judging.process_noise.is_none() && !is_invalid {
+            // Neither a difference nor its absence: how processes differ is not known.
+            judged.verdict = Verdict::Unclear {
+                detectable: None,
+                pairs_for_flat: None,
+            };
+        }
+        JudgedRow { of, judged }
+    };
     Ok(JudgedSamples {
         compared,
-        rows: both.map(|(of, judged)| JudgedRow { of, judged }).collect(),
+        rows: rows.into_iter().zip(judged).map(row).collect(),
         judging,
         apart,
     })
@@ -163,12 +201,10 @@ pub fn judge(mut compared: Compared, judging: Judging) -> Result<JudgedSamples, 
 /// [`Error::Failed`] if nothing was judged.
 pub fn fails(fail_on: &[FailOn], judged: &JudgedSamples) -> Result<Option<FailOn>, Error> {
     if !fail_on.is_empty() && !judged.primaries().any(|row| row.judged.was_judged()) {
-        return Err(Error::Failed(
-            "--fail-on judged nothing: no benchmark has a verdict; repeat the benchmarks more often"
-                .into(),
-        ));
+        let why = why_nothing(judged);
+        return Err(Error::Failed(format!("--fail-on judged nothing: {why}")));
     }
-    let any = |is: fn(&Verdict) -> bool| judged.primaries().any(|row| is(&row.judged.verdict));
+    let any = |is: fn(&Verdict) -> bool| judged.gating().any(|row| is(&row.judged.verdict));
     let found = |fail_on: &FailOn| match fail_on {
         FailOn::Worse => any(|v| *v == Verdict::Worse),
         FailOn::Unclear => any(|v| matches!(v, Verdict::Unclear { .. })),
@@ -178,4 +214,28 @@ pub fn fails(fail_on: &[FailOn], judged: &JudgedSamples) -> Result<Option<FailOn
         FailOn::Incomplete => judged.missing().next().is_some(),
     };
     Ok(FailOn::by_weight(fail_on).find(found))
+}
+
+/// Says why no benchmark has a verdict, and what to do.
+fn why_nothing(judged: &JudgedSamples) -> String {
+    let unlike = judged.unlike().next();
+    if judged.primaries().next().is_none() {
+        return match unlike.map(|u| &u.why) {
+            Some(Why::Setting(what)) => format!(
+                "no benchmark was measured in one setting ({what}); measure both sides on one \
+                 machine"
+            ),
+            _ => "no benchmark is in both files; give both the same names (hyperfine \
+                  --command-name)"
+                .into(),
+        };
+    }
+    if judged.primaries().any(|row| row.of.identical) {
+        return "both sides hold the same samples; give two different runs".into();
+    }
+    let invalid = |row: &JudgedRow| matches!(row.judged.verdict, Verdict::Invalid(_));
+    match judged.primaries().all(invalid) {
+        true => "every benchmark is invalid; the report says why".into(),
+        false => "no benchmark has a verdict; repeat the benchmarks more often".into(),
+    }
 }

@@ -1,7 +1,7 @@
 //! Samples of benchmarks that other programs took, judged.
 //!
 //! ```text
-//! two files -> Format -> SampleFile -> Compared -> verdicts -> Document
+//! files -> Format -> SampleFile of each side -> Compared -> verdicts -> Document
 //! ```
 //!
 //! A reader says what a file holds and what is wrong with it; matching decides

@@ -4,10 +4,11 @@
 use crate::judged::{Apart, JudgedRow, JudgedSamples, PAUSE};
 use crate::matching::Why;
 use crate::results;
-use crate::rows::{figures, mean, metric_row, shown};
+use crate::rows::{between_processes, figures, mean, metric_row, shown};
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
 use locklab_judge::{Family, Role, Sampling, Shown, Verdict, Warning};
 use locklab_lab::report::{first_sentences, sentence_of_metric};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::mem::discriminant;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const NAMES: usize = 4;
 /// Returns the report, with the command line that makes it again.
 #[must_use]
 pub fn document(judged: &JudgedSamples, command: &str) -> Document {
-    let [baseline, experiment] = judged.compared.files.each_ref().map(|f| f.label.clone());
+    let [baseline, experiment] = sides(judged);
     let caveats = caveats(judged);
     let conclusion = conclusion(judged);
     let mut document = Document {
@@ -56,9 +57,26 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
     document
 }
 
+/// The most letters of a side's name in a sentence.
+const NAME: usize = 32;
+
+/// Returns the names of both sides without their folders, if they are two and short.
+fn sides(judged: &JudgedSamples) -> [String; 2] {
+    let last = |f: &crate::SampleFile| {
+        let name = f.label.trim_end_matches('/').rsplit('/').next();
+        name.unwrap_or_default().to_owned()
+    };
+    let sides = judged.compared.files.each_ref().map(last);
+    let plain = |side: &String| !side.is_empty() && side.chars().count() <= NAME;
+    match sides[0] != sides[1] && sides.iter().all(plain) {
+        true => sides,
+        false => ["the baseline".into(), "the experiment".into()],
+    }
+}
+
 /// Returns the first sentences: what differs, and by how much.
 fn lead(judged: &JudgedSamples) -> String {
-    let side = &judged.compared.files[1].label;
+    let [_, side] = &sides(judged);
     let delta = judged.judging.settings.delta;
     let sentence = |row: &&JudgedRow| {
         let verdict = &row.judged.verdict;
@@ -73,6 +91,7 @@ fn set_up(judged: &JudgedSamples, command: &str) -> Facts {
     let pairs = judged.primaries().filter(|row| is_paired(row)).count();
     let alone = judged.primaries().count() - pairs;
     let samples = match (pairs, alone) {
+        (0, 0) => "none that can be compared".to_owned(),
         (_, 0) => "pairs, measured in turn: signed-rank test".to_owned(),
         (0, _) => "two independent samples: rank-sum test".to_owned(),
         _ => format!("pairs in {pairs} benchmarks, two independent samples in {alone}"),
@@ -105,6 +124,20 @@ fn set_up(judged: &JudgedSamples, command: &str) -> Facts {
     ];
     if alone > 0 {
         facts.push(fact("Drift", drift));
+    }
+    if let Some((spread, name)) = between_processes(judged) {
+        let percent = number::percent(100.0 * spread);
+        facts.push(fact(
+            "Processes",
+            format!("those of one side differ by up to {percent} % ({name})"),
+        ));
+    }
+    if let Some(noise) = judged.judging.process_noise {
+        let percent = number::percent(100.0 * noise);
+        facts.push(fact(
+            "Process noise",
+            format!("{percent} %, as given, for benchmarks of few processes"),
+        ));
     }
     facts.push(fact("Tool", locklab_lab::VERSION.into()));
     facts.push(fact("Command", command.to_owned()));
@@ -146,15 +179,15 @@ fn is_paired(row: &JudgedRow) -> bool {
 fn caveats(judged: &JudgedSamples) -> Vec<String> {
     let mut list = judged.compared.notes.clone();
     list.extend(unmatched(judged));
-    for file in &judged.compared.files {
-        if file.one_process {
-            list.push(
-                "All samples of a benchmark are from one process: what differs from process to \
-                 process (layout, allocation, the CPU) is not in their noise."
-                    .into(),
-            );
-            break;
-        }
+    list.extend(few_processes(judged));
+    let identical = judged.primaries().filter(|row| row.of.identical);
+    let identical: Vec<String> = identical.map(|row| row.of.name.clone()).collect();
+    if !identical.is_empty() {
+        list.push(format!(
+            "Both sides hold the same samples of {}: a run is compared with itself (criterion's \
+             base is a copy of new unless --save-baseline named another).",
+            few(&identical)
+        ));
     }
     let alone = judged.primaries().any(|row| !is_paired(row));
     if alone && judged.apart.is_another_day() {
@@ -199,12 +232,51 @@ fn caveats(judged: &JudgedSamples) -> Vec<String> {
     }
     let invalid = judged
         .primaries()
+        .filter(|row| !row.of.identical)
         .filter_map(|row| match &row.judged.verdict {
             Verdict::Invalid(reasons) => Some((&row.of.name, reasons.first()?)),
             _ => None,
         });
     list.extend(invalid.map(|(name, reason)| format!("{name} is invalid: {reason}.")));
     list
+}
+
+/// Says which benchmarks are of so few processes that their verdict cannot be trusted, and
+/// what would do.
+fn few_processes(judged: &JudgedSamples) -> Option<String> {
+    let rows = judged.primaries().filter(|row| row.of.few.is_some());
+    let rows: Vec<&JudgedRow> = rows.collect();
+    let [baseline, experiment] = rows.first()?.of.few?;
+    let least = baseline.min(experiment);
+    let (are, cannot) = match least {
+        1 => ("is of one process a side".to_owned(), "One".to_owned()),
+        n => (format!("is of {n} processes a side at least"), n.to_string()),
+    };
+    let of = match rows.len() == judged.primaries().count() {
+        true => format!("Every benchmark {are}"),
+        false => format!("{} of the benchmarks {}", rows.len(), are.replacen("is", "are", 1)),
+    };
+    let more = match judged.judging.process_noise {
+        Some(noise) => format!(
+            "a difference counts only beyond the {} % of --process-noise",
+            number::percent(100.0 * noise)
+        ),
+        None => {
+            let of = if least == 1 { "process" } else { "processes" };
+            format!(
+                "{cannot} {of} cannot decide, because layout, allocation and the CPU differ from \
+                 process to process and are not in the noise of its samples"
+            )
+        }
+    };
+    Some(format!(
+        "{of}: {more}; {} files of each side would do (locklab judge OLD... -- NEW...){}.",
+        judged.processes_needed(),
+        match judged.judging.process_noise {
+            Some(_) => "",
+            None => ", or --process-noise PERCENT if you know how much processes differ",
+        }
+    ))
 }
 
 /// Returns what files of two days do not show, and what of it would still be called had
@@ -273,8 +345,21 @@ fn unmatched(judged: &JudgedSamples) -> Vec<String> {
     let zero = named(&Why::Zero, false);
     if !zero.is_empty() {
         list.push(format!(
-            "Not judged, because zero in some run: {}.",
+            "Not judged, because zero in some run and negative in another: {}.",
             few(&zero)
+        ));
+    }
+    let mut settings: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for unmatched in all.iter().filter(|u| u.role == Role::Primary) {
+        if let Why::Setting(what) = &unmatched.why {
+            settings.entry(what).or_default().push(unmatched.name.clone());
+        }
+    }
+    for (what, names) in settings {
+        list.push(format!(
+            "Not compared, because the sides were measured in two settings ({what}): {}. Measure \
+             both in one.",
+            few(&names)
         ));
     }
     list
@@ -347,8 +432,19 @@ fn conclusion(judged: &JudgedSamples) -> Vec<String> {
     }
     let mut sentences = Vec::new();
     match parts.is_empty() {
-        true => sentences.push("No benchmark is in both files.".to_owned()),
+        true if judged.unlike().next().is_some() => {
+            sentences.push("No benchmark is comparable.".to_owned());
+        }
+        true => sentences.push(
+            "No benchmark is in both files; give both the same names (hyperfine: --command-name)."
+                .to_owned(),
+        ),
         false => sentences.push(format!("{}.", capital(&parts.join(", ")))),
+    }
+    let counts = judged.gating().filter(|row| row.of.role == Role::Screening);
+    let counts: Vec<String> = counts.map(exact_count).collect();
+    if !counts.is_empty() {
+        sentences.push(format!("The same in every run of a side: {}.", counts.join("; ")));
     }
     sentences.extend(mean(judged).map(|mean| mean.sentence()));
     if of > 0 {
@@ -360,10 +456,13 @@ fn conclusion(judged: &JudgedSamples) -> Vec<String> {
 fn findings(judged: &JudgedSamples) -> Vec<Finding> {
     let file = Some(judged.compared.files[1].label.clone());
     let of = |row: &JudgedRow| Finding {
-        name: row.of.name.clone(),
+        name: match row.of.role {
+            Role::Primary => row.of.name.clone(),
+            Role::Screening => format!("{}: {}", row.of.name, row.of.metric),
+        },
         metric: row.of.metric.clone(),
         verdict: row.judged.verdict.word(),
-        message: message(row),
+        message: message(judged, row),
         file: file.clone(),
         ..Finding::default()
     };
@@ -374,12 +473,15 @@ fn findings(judged: &JudgedSamples) -> Vec<Finding> {
         file: file.clone(),
         ..Finding::default()
     };
-    let mut findings: Vec<Finding> = judged.primaries().map(of).collect();
+    let mut findings: Vec<Finding> = judged.gating().map(of).collect();
     findings.extend(judged.unlike().map(|u| {
         absent(
             &u.name,
             "invalid",
-            "The units of both sides do not measure the same.".into(),
+            match &u.why {
+                Why::Setting(what) => format!("The sides were measured in two settings: {what}."),
+                _ => "The units of both sides do not measure the same.".into(),
+            },
         )
     }));
     findings.extend(judged.missing().map(|u| {
@@ -392,31 +494,73 @@ fn findings(judged: &JudgedSamples) -> Vec<Finding> {
     findings
 }
 
-fn message(row: &JudgedRow) -> String {
-    let ratio = shown(row).map_or_else(String::new, |estimate| {
-        let Shown { value, low, high } = estimate.ratio();
-        let [value, low, high] = [value, low, high].map(number::factor);
-        format!(" by a factor of {value} (95 %: {low} to {high})")
+/// Returns a count that is one number on each side, as `X: allocs/op is worse (0 to 1)`.
+fn exact_count(row: &JudgedRow) -> String {
+    let line = metric_row(row);
+    let figure = |x: Option<f64>| number::or_dash(x, number::figure);
+    format!(
+        "{} is {} ({} to {})",
+        line.name,
+        line.word(),
+        figure(line.baseline),
+        figure(line.experiment)
+    )
+}
+
+/// Returns the sentences of a verdict: what was shown, by how much, and why no more was.
+fn message(judged: &JudgedSamples, row: &JudgedRow) -> String {
+    let by = shown(row).map_or_else(String::new, |estimate| {
+        let Shown { value, low, high } = estimate.delta_percent();
+        match low.is_finite() && high.is_finite() {
+            true => format!(" by {value:+.2} % (95 % interval {low:+.2} to {high:+.2} %)"),
+            false => format!(" by {value:+.2} %"),
+        }
     });
     let metric = &row.of.metric;
     let text = match &row.judged.verdict {
-        Verdict::Better => format!("Better{ratio} in {metric}."),
-        Verdict::Worse => format!("Worse{ratio} in {metric}."),
-        Verdict::Flat { .. } => format!("Shown flat in {metric}{ratio}."),
-        Verdict::Unclear { .. } => {
-            format!("Neither shown to differ nor to be flat in {metric}{ratio}.")
-        }
+        Verdict::Better => format!("Better in {metric}{by}."),
+        Verdict::Worse => format!("Worse in {metric}{by}."),
+        Verdict::Flat { .. } => format!("Shown to be flat in {metric}: it differs{by}."),
+        Verdict::Unclear { .. } => format!(
+            "It is unclear whether {metric} differs{}: {}.",
+            if by.is_empty() { String::new() } else { format!("; it does{by} in these samples") },
+            why_unclear(judged, row)
+        ),
         Verdict::Invalid(reasons) => {
             let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-            format!("Must not be read: {}.", reasons.join("; "))
+            format!("The samples must not be read: {}.", reasons.join("; "))
         }
     };
     match row.judged.estimate.map(|e| e.sampling) {
-        Some(Sampling::Pairs(pairs)) => format!("{text} {}.", number::count(pairs, "pair")),
+        Some(Sampling::Pairs(pairs)) => format!("{text} There are {}.", number::count(pairs, "pair")),
         Some(Sampling::Independent {
             baseline,
             experiment,
-        }) => format!("{text} {baseline} and {experiment} samples."),
+        }) => format!("{text} There are {baseline} and {experiment} samples."),
         None => text,
+    }
+}
+
+/// Says why a comparison is unclear.
+fn why_unclear(judged: &JudgedSamples, row: &JudgedRow) -> String {
+    if row.of.few.is_some() && judged.judging.process_noise.is_none() {
+        return format!(
+            "{} processes of each side would decide, and there are fewer",
+            judged.processes_needed()
+        );
+    }
+    let is_reason = |warning: &&Warning| {
+        matches!(
+            warning,
+            Warning::LostToFamily { .. }
+                | Warning::TooFewPairs { .. }
+                | Warning::TooFewSamples { .. }
+                | Warning::TooFewForFamily { .. }
+                | Warning::WithinBand { .. }
+        )
+    };
+    match row.judged.warnings.iter().find(is_reason) {
+        Some(warning) => warning.to_string(),
+        None => "the interval has both no difference and one that matters".into(),
     }
 }

@@ -6,7 +6,7 @@
 use crate::formats::Format;
 use crate::judged::{JudgedRow, JudgedSamples};
 use crate::matching::Why;
-use crate::rows::{figures, mean, metric_row, shown};
+use crate::rows::{between_processes, figures, mean, metric_row, shown};
 use locklab_document::Labels;
 use locklab_judge::{Family, Role, Sampling};
 use schemars::JsonSchema;
@@ -40,6 +40,9 @@ struct Results {
     files: [File; 2],
     settings: Settings,
     drift: Drift,
+    /// The largest ratio between two processes of one side, less 1: what `--process-noise`
+    /// would have to state; null where no side has several.
+    process_spread: Option<f64>,
     /// Says what a reader must know, in sentences.
     caveats: Vec<String>,
     /// Says what was shown, in sentences.
@@ -141,6 +144,15 @@ struct Metric {
     /// The number of pairs, or of the samples of each side.
     #[schemars(with = "Option<Samples>")]
     samples: Option<Sampling>,
+    /// Says whether each side has one value in all of its runs, as a count has.
+    exact: bool,
+    /// Says whether both sides hold the same samples.
+    identical: bool,
+    /// The processes of the baseline and of the experiment, where they are too few to show
+    /// how processes differ.
+    few_processes: Option<[usize; 2]>,
+    /// The largest ratio between two processes of one side, less 1.
+    between_processes: Option<f64>,
     warnings: Vec<String>,
 }
 
@@ -212,6 +224,7 @@ pub(crate) fn fields(
             drifting_s: judged.apart.drifting(),
             allowance: judged.allowance(),
         },
+        process_spread: between_processes(judged).map(|(spread, _)| spread),
         caveats: caveats.to_vec(),
         conclusion: conclusion.to_vec(),
         workloads: workloads(judged),
@@ -258,6 +271,10 @@ fn metric(row: &JudgedRow) -> Metric {
         p: row.judged.p,
         p_adjusted: row.judged.p_adjusted,
         samples: row.judged.estimate.map(|e| e.sampling),
+        exact: row.of.exact,
+        identical: row.of.identical,
+        few_processes: row.of.few,
+        between_processes: row.of.between_processes,
         warnings: row
             .judged
             .warnings
@@ -275,6 +292,7 @@ fn not_judged(judged: &JudgedSamples) -> Vec<NotJudged> {
             Why::OnlyBaseline => "only in the baseline's file",
             Why::OnlyExperiment => "only in the experiment's file",
             Why::Units(..) => "units differ",
+            Why::Setting(_) => "measured in two settings",
             Why::Zero => "zero in some run",
         },
     };

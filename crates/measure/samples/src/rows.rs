@@ -3,7 +3,7 @@
 
 use crate::judged::{JudgedRow, JudgedSamples};
 use locklab_document::{MetricRow, number};
-use locklab_judge::{Estimate, Role, Verdict};
+use locklab_judge::{Estimate, Role, Sampling, Verdict};
 
 /// Names the source of the figures.
 pub(crate) fn figures(judged: &JudgedSamples) -> String {
@@ -19,27 +19,59 @@ pub(crate) fn figures(judged: &JudgedSamples) -> String {
 /// Returns the row of a table of metrics.
 pub(crate) fn metric_row(row: &JudgedRow) -> MetricRow {
     let estimate = shown(row);
+    let [baseline, experiment] = match row.of.medians {
+        Some(medians) => medians.map(Some),
+        None => [estimate.map(|e| e.baseline), estimate.map(|e| e.experiment)],
+    };
     MetricRow {
         name: match row.of.role {
             Role::Primary => row.of.name.clone(),
             Role::Screening => format!("{}: {}", row.of.name, row.of.metric),
         },
         unit: row.of.unit.clone(),
-        baseline: estimate.map(|e| e.baseline),
-        experiment: estimate.map(|e| e.experiment),
+        baseline,
+        experiment,
         delta: estimate.map(|e| e.delta_percent()),
         verdict: Some(row.judged.verdict.clone()),
         role: match row.of.role {
             Role::Primary => locklab_document::Role::Primary,
             Role::Screening => locklab_document::Role::Screening,
         },
+        test: test(row),
     }
 }
 
-/// Returns the estimate, unless it must not be shown as a result.
+/// Returns by how much two processes of one side differ at most, and in which benchmark.
+pub(crate) fn between_processes(judged: &JudgedSamples) -> Option<(f64, &str)> {
+    let rows = judged.primaries();
+    let all = rows.filter_map(|row| Some((row.of.between_processes?, row.of.name.as_str())));
+    all.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Returns p and the number of samples, as benchstat prints them.
+fn test(row: &JudgedRow) -> String {
+    let Some(estimate) = row.judged.estimate else {
+        return String::new();
+    };
+    let n = match estimate.sampling {
+        Sampling::Pairs(pairs) => pairs.to_string(),
+        Sampling::Independent {
+            baseline,
+            experiment,
+        } if baseline == experiment => baseline.to_string(),
+        Sampling::Independent {
+            baseline,
+            experiment,
+        } => format!("{baseline}+{experiment}"),
+    };
+    format!("p={:.3} n={n}", row.judged.p)
+}
+
+/// Returns the estimate, unless it must not be shown as a result, or is one of ranks.
 pub(crate) fn shown(row: &JudgedRow) -> Option<Estimate> {
     let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
-    row.judged.estimate.filter(|_| !invalid)
+    let estimate = row.judged.estimate.filter(|_| !invalid);
+    estimate.filter(|_| row.of.medians.is_none())
 }
 
 /// Holds the geometric mean of the ratios, with what it hides.

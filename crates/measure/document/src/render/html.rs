@@ -270,6 +270,7 @@ fn metrics(rows: &[MetricRow], name: &str) -> Markup {
         Some(Verdict::Flat { .. }) => "flat",
         _ => "",
     };
+    let tested = rows.iter().any(|row| !row.test.is_empty());
     let table = markup! {
         table.sorts {
             thead {
@@ -278,6 +279,7 @@ fn metrics(rows: &[MetricRow], name: &str) -> Markup {
                     th scope="col" { "Experiment" } th scope="col" { "Delta" }
                     th scope="col" { "95 % interval" } th scope="col" { "Verdict" }
                     th scope="col" { "Sig" }
+                    @if tested { th scope="col" { "Test" } }
                 }
             }
             tbody {
@@ -290,6 +292,7 @@ fn metrics(rows: &[MetricRow], name: &str) -> Markup {
                         td { (interval(row)) }
                         td class=(class(row)) { (row.word()) }
                         td { (row.sig()) }
+                        @if tested { td { (row.test) } }
                     }
                 }
             }

@@ -91,15 +91,19 @@ fn show(out: &mut String, part: &Part) {
 }
 
 fn metrics(out: &mut String, rows: &[MetricRow]) {
+    let tested = rows.iter().any(|row| !row.test.is_empty());
+    let test = |text: &str| tested.then(|| text.to_owned());
     let head = ["Metric", "Baseline", "Experiment", "Delta", "Verdict"].map(String::from);
+    let head: Vec<String> = head.into_iter().chain(test("Test")).collect();
     let row = |row: &MetricRow| {
-        vec![
+        let cells = [
             escape(&row.label()),
             number::or_dash(row.baseline, number::figure),
             number::or_dash(row.experiment, number::figure),
             row.delta_text(),
             row.word().to_owned(),
-        ]
+        ];
+        cells.into_iter().chain(test(&row.test)).collect()
     };
     table(out, &head, rows.iter().map(row));
 }

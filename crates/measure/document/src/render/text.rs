@@ -76,14 +76,18 @@ fn show(page: &mut Page, part: &Part, colour: Colour) {
 /// Writes `Metric Baseline Experiment Delta Sig`, as the kernel's own A/B reports
 /// have it.
 fn metrics(page: &mut Page, rows: &[MetricRow]) {
-    let line = |name: &str, b: &str, e: &str, delta: &str, sig: &str| {
-        format!("{name:<25} {b:>13} {e:>13} {delta:>9}  {sig:<6}")
+    let tested = rows.iter().any(|row| !row.test.is_empty());
+    let (names, figures) = if tested { (14, 11) } else { (25, 13) };
+    let line = |name: &str, b: &str, e: &str, delta: &str, sig: &str, test: &str| {
+        let line = format!("{name:<names$} {b:>figures$} {e:>figures$} {delta:>9}  {sig:<6}");
+        if tested { format!("{line} {test}") } else { line }
     };
-    let head = line("Metric", "Baseline", "Experiment", "Delta", "Sig");
+    let test = if tested { "Test" } else { "" };
+    let head = line("Metric", "Baseline", "Experiment", "Delta", "Sig", test);
     page.row(&head, head.len());
     for row in rows {
         let mut label = one_line(&row.label());
-        if !label.is_ascii() || label.len() > 25 {
+        if !label.is_ascii() || label.len() > names {
             page.paragraph(&label);
             label = String::new();
         }
@@ -94,6 +98,7 @@ fn metrics(page: &mut Page, rows: &[MetricRow]) {
             &figure(row.experiment),
             &row.delta_text(),
             row.sig(),
+            &row.test,
         );
         page.row(&text, text.len());
     }

@@ -39,6 +39,7 @@ pub(super) fn rows(cell: &Cell, judged: &JudgedCell) -> Vec<MetricRow> {
             delta: estimate.map(|e| e.delta_percent()),
             verdict: of.map(|j| j.verdict.clone()),
             role: metric.role,
+            test: String::new(),
         }
     };
     let shown = outside(judged).map(|m| row(&m.metric, Some(&m.judged)));

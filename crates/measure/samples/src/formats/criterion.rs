@@ -1,48 +1,62 @@
-//! criterion: `sample.json` of one benchmark, or the messages of `cargo
-//! criterion`. A sample is the time of some iterations.
+//! criterion: `sample.json` of one benchmark, its `raw.csv`, or the messages of `cargo
+//! criterion`. A sample is the time of some iterations, and all are of one process.
 
 use super::fields::{numbers, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
 use crate::units;
-use serde_json::Value;
 
-pub(super) fn read(value: &Value, name: &str) -> SampleFile {
-    let mut file = SampleFile::new(Format::Criterion);
-    file.one_process = true;
-    let runs = runs(
-        &numbers(value.get("iters")),
-        &numbers(value.get("times")),
-        "ns",
-    );
-    if !runs.is_empty() {
-        file.add(Benchmark::time(name, "ns", runs));
+/// The first columns of `raw.csv`.
+const RAW: &str = "group,function,value,throughput_num,throughput_type,sample_measured_value";
+
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    let mut file = SampleFile::default();
+    if let (Some(iterations), Some(times)) = (input.list("iters"), input.list("times")) {
+        let list = |values: &Vec<_>| numbers(Some(&values.clone().into()));
+        let runs = runs(&list(iterations), &list(times), "ns");
+        if !runs.is_empty() {
+            file.add(Benchmark::time(input.name, "ns", runs));
+        }
+        return Some(file);
     }
-    file
-}
-
-/// Returns the messages of `cargo criterion --message-format=json`; `None` if these lines
-/// are something else.
-pub(super) fn read_messages(text_of_lines: &str) -> Option<SampleFile> {
-    let mut file = SampleFile::new(Format::Criterion);
-    file.one_process = true;
-    let mut any = false;
-    for line in text_of_lines.lines() {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            continue;
-        };
-        any |= message.get("reason").is_some();
-        if text(&message, "reason") == "benchmark-complete" {
-            let unit = text(&message, "unit");
+    if input.text.starts_with(RAW) {
+        return raw(input.text);
+    }
+    // Every message of cargo criterion has a reason.
+    if input.lines.is_empty() || input.lines.iter().any(|m| text(m, "reason").is_empty()) {
+        return None;
+    }
+    for message in &input.lines {
+        if text(message, "reason") == "benchmark-complete" {
+            let unit = text(message, "unit");
             let runs = runs(
                 &numbers(message.get("iteration_count")),
                 &numbers(message.get("measured_values")),
                 unit,
             );
-            file.add(Benchmark::time(text(&message, "id"), unit, runs));
+            file.add(Benchmark::time(text(message, "id"), unit, runs));
         }
     }
-    any.then_some(file)
+    Some(file)
+}
+
+/// Reads `raw.csv`: group, function, value, throughput (two), time, unit, iterations.
+fn raw(text: &str) -> Option<SampleFile> {
+    let mut file = SampleFile::default();
+    let mut rows = csv::Reader::from_reader(text.as_bytes());
+    for row in rows.records() {
+        let row = row.ok()?;
+        let names = row.iter().take(3).filter(|part| !part.is_empty());
+        let name = names.collect::<Vec<_>>().join("/");
+        let [time, iterations] = [5, 7].map(|at| row.get(at).and_then(|x| x.parse::<f64>().ok()));
+        let unit = row.get(6)?;
+        file.add(Benchmark::time(
+            name,
+            unit,
+            runs(&[iterations?], &[time?], unit),
+        ));
+    }
+    Some(file)
 }
 
 fn runs(iterations: &[f64], times: &[f64], unit: &str) -> Vec<Run> {

@@ -19,6 +19,21 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns the value at the end of a path of fields.
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// Returns the parameters of a benchmark as its name has them: `" n=8 x=1"`.
+pub(super) fn parameters(entry: &Value, field: &str) -> String {
+    let all = entry.get(field).and_then(Value::as_object);
+    let one = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or(value.to_string(), str::to_owned);
+        format!(" {name}={value}")
+    };
+    all.into_iter().flatten().map(one).collect()
+}
+
 /// Returns the seconds since 1970 of a date such as `2026-11-26T14:00:00+01:00`.
 pub(super) fn moment(date: &str) -> Option<f64> {
     let (day, rest) = date.split_once(['T', ' '])?;
@@ -38,6 +53,21 @@ pub(super) fn moment(date: &str) -> Option<f64> {
             if zone.starts_with('-') { -ahead } else { ahead }
         }
     };
+    Some(days(year, month, day) * 86_400.0 + 3600.0 * hour + 60.0 * minute + second - offset)
+}
+
+/// Returns the seconds since 1970 of a date as the C library writes it, such as
+/// `Sat Nov 28 09:00:00 2026`; its zone is not known.
+pub(super) fn moment_of_c(date: &str) -> Option<f64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let mut words = date.split_whitespace().skip(1);
+    let (month, day, clock, year) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.find(month).filter(|_| month.len() == 3)? / 3 + 1;
+    moment(&format!("{year}-{month}-{day} {clock}"))
+}
+
+/// Returns the days since 1970 of a day of the civil calendar.
+fn days(year: i64, month: i64, day: i64) -> f64 {
     // These are days from 1970 by the civil calendar, whose years begin in March here.
     let (y, m) = if month > 2 {
         (year, month - 3)
@@ -48,7 +78,7 @@ pub(super) fn moment(date: &str) -> Option<f64> {
         365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
             - 1
             - 719_468;
-    Some(days as f64 * 86_400.0 + 3600.0 * hour + 60.0 * minute + second - offset)
+    days as f64
 }
 
 #[cfg(test)]
@@ -66,6 +96,10 @@ mod tests {
         assert_eq!(
             moment("2026-11-26T13:00:00.5"),
             moment("2026-11-26T13:00:00").map(|t| t + 0.5)
+        );
+        assert_eq!(
+            moment_of_c("Sat Nov 28 09:00:00 2026"),
+            moment("2026-11-28T09:00:00")
         );
         for wrong in ["", "yesterday", "2026-11", "2026-11-26Tx"] {
             assert_eq!(moment(wrong), None);

@@ -1,9 +1,9 @@
 //! Google Benchmark, `--benchmark_out=FILE --benchmark_out_format=json`: an entry
 //! for each repetition, and aggregates, which are no samples.
 
-use super::fields::{moment, number, text};
+use super::fields::{at, moment, number, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
 use crate::units;
 use locklab_judge::{Direction, Role};
 use serde_json::Value;
@@ -22,20 +22,39 @@ const FIELDS: [&str; 9] = [
     "complexity_n",
 ];
 
-pub(super) fn read(value: &Value) -> SampleFile {
-    let mut file = SampleFile::new(Format::Google);
-    file.one_process = true;
-    let date = value.get("context").map(|context| text(context, "date"));
-    file.measured = date.and_then(moment);
-    let entries = value.get("benchmarks").and_then(Value::as_array);
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    let entries = input.list("benchmarks")?;
+    let context = input.field("context").unwrap_or(&Value::Null);
+    if context.is_null() && entries.is_empty() {
+        return None;
+    }
+    let mut file = SampleFile {
+        measured: moment(text(context, "date")),
+        ..SampleFile::default()
+    };
+    let number_of = |name: &str| context.get(name).map(Value::to_string);
+    let of = |name: &str| context.get(name).and_then(Value::as_str);
+    let cpus = number_of("num_cpus");
+    // The clock of one processor differs from run to run; another processor's by more.
+    let speed = at(context, &["mhz_per_cpu"]).and_then(Value::as_f64);
+    let speed = speed.map(|mhz| format!("about {:.1} GHz", mhz / 1000.0));
+    file.said("host", of("host_name"));
+    file.said("clock", speed.as_deref());
+    let setting = [
+        ("number of CPUs", cpus.as_deref()),
+        ("build of the library", of("library_build_type")),
+    ];
     let mut only_means = BTreeSet::new();
-    for entry in entries.into_iter().flatten() {
+    for entry in entries {
         let name = match text(entry, "run_name") {
             "" => text(entry, "name"),
             name => name,
         };
         if text(entry, "run_type") == "aggregate" {
-            only_means.insert(name);
+            // These are of a family of benchmarks, and none has such a name.
+            if !matches!(text(entry, "aggregate_name"), "BigO" | "RMS") {
+                only_means.insert(name);
+            }
             continue;
         }
         if entry.get("error_occurred").and_then(Value::as_bool) == Some(true) {
@@ -44,7 +63,12 @@ pub(super) fn read(value: &Value) -> SampleFile {
                 .push(format!("A repetition of {name} failed: {why}."));
             continue;
         }
-        add(&mut file, name, entry);
+        // The last entry of a file that was cut off may have no time.
+        if entry.get("real_time").is_none() {
+            input.note.as_ref()?;
+            continue;
+        }
+        add(&mut file, name, entry, &setting);
     }
     let known = |name: &&&str| file.benchmarks.iter().any(|b| b.name == **name);
     let missing: Vec<&str> = only_means.iter().filter(|n| !known(n)).copied().collect();
@@ -54,10 +78,10 @@ pub(super) fn read(value: &Value) -> SampleFile {
             missing.join(", ")
         ));
     }
-    file
+    Some(file)
 }
 
-fn add(file: &mut SampleFile, name: &str, entry: &Value) {
+fn add(file: &mut SampleFile, name: &str, entry: &Value, setting: &[(&'static str, Option<&str>)]) {
     let unit = match text(entry, "time_unit") {
         "" => "ns",
         unit => unit,
@@ -66,17 +90,19 @@ fn add(file: &mut SampleFile, name: &str, entry: &Value) {
     let real = number(entry.get("real_time"));
     let size = units::seconds(unit).unwrap_or(f64::NAN);
     let run = Run::new(real).lasting(real * iterations * size);
-    file.add(Benchmark {
+    let time = Benchmark {
         metric: "real_time".into(),
         ..Benchmark::time(name, unit, vec![run])
-    });
+    };
+    file.add(time.in_setting(setting));
     let mut explains = |metric: &str, unit: &str, value: f64, direction| {
-        file.add(Benchmark {
+        let metric = Benchmark {
             metric: metric.into(),
             direction,
             role: Role::Screening,
             ..Benchmark::time(name, unit, vec![Run::new(value)])
-        });
+        };
+        file.add(metric.in_setting(setting));
     };
     if let Some(cpu) = entry.get("cpu_time") {
         explains(

@@ -1,15 +1,17 @@
-//! hyperfine, `--export-json`: a command in each result, a run in each time.
+//! hyperfine, `--export-json`: a command in each result, a process in each time.
 
-use super::fields::{numbers, text};
+use super::fields::{numbers, parameters, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
-use serde_json::Value;
 
-pub(super) fn read(value: &Value) -> SampleFile {
-    let mut file = SampleFile::new(Format::Hyperfine);
-    let results = value.get("results").and_then(Value::as_array);
-    for result in results.into_iter().flatten() {
-        let name = text(result, "command");
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    let results = input.list("results")?;
+    if results.is_empty() || results.iter().any(|result| text(result, "command").is_empty()) {
+        return None;
+    }
+    let mut file = SampleFile::default();
+    for result in results {
+        let name = text(result, "command").to_owned() + &parameters(result, "parameters");
         let times = numbers(result.get("times"));
         if times.is_empty() {
             file.notes.push(format!(
@@ -27,7 +29,7 @@ pub(super) fn read(value: &Value) -> SampleFile {
             ));
         }
         let runs = times.into_iter().map(|t| Run::new(t).lasting(t));
-        file.add(Benchmark::time(name, "s", runs.collect()));
+        file.add_once(Benchmark::time(name, "s", runs.collect()));
     }
-    file
+    Some(file.of_processes())
 }

@@ -1,61 +1,70 @@
-//! JMH, `-rf json`: forks, each a process, with iterations. Where there are forks
-//! enough, a sample is a fork, since iterations of one process share its compiled
-//! code (Kalibera and Jones 2013).
+//! JMH, `-rf json`: forks, each a process, with iterations. Iterations of one process
+//! share its compiled code (Kalibera and Jones 2013).
 
-use super::fields::{number, numbers, text};
+use super::fields::{number, numbers, parameters, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
 use crate::units;
-use locklab_judge::{MIN_SAMPLES, Role};
+use locklab_judge::Role;
 use serde_json::Value;
 
-pub(super) fn read(value: &Value) -> SampleFile {
-    let mut file = SampleFile::new(Format::Jmh);
-    for entry in value.as_array().into_iter().flatten() {
-        let mut name = text(entry, "benchmark").to_owned();
-        let parameters = entry.get("params").and_then(Value::as_object);
-        for (parameter, value) in parameters.into_iter().flatten() {
-            let value = value.as_str().map_or(value.to_string(), str::to_owned);
-            name.push_str(&format!(" {parameter}={value}"));
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    let entries = input.json.as_ref()?.as_array()?;
+    let is_of_jmh = |entry: &Value| entry.get("primaryMetric").is_some();
+    let whole = entries.len() - usize::from(input.note.is_some() && entries.len() > 1);
+    if entries.is_empty() || !entries[..whole].iter().all(is_of_jmh) {
+        return None;
+    }
+    let mut file = SampleFile::default();
+    for entry in entries.iter().filter(|entry| is_of_jmh(entry)) {
+        let mut name = text(entry, "benchmark").to_owned() + &parameters(entry, "params");
+        match entry.get("threads").and_then(Value::as_u64) {
+            None | Some(1) => {}
+            Some(threads) => name.push_str(&format!(" threads={threads}")),
         }
-        let mode = text(entry, "mode");
+        // The path of the virtual machine is all that says the system.
+        let system = match text(entry, "jvm") {
+            "" => None,
+            jvm if jvm.starts_with("/Library/") || jvm.starts_with("/Applications/") => Some("macOS"),
+            jvm if jvm.contains(":\\") => Some("Windows"),
+            _ => Some("Linux or another Unix"),
+        };
+        let of = |name: &str| Some(text(entry, name)).filter(|text| !text.is_empty());
+        let setting = [
+            ("JDK", of("jdkVersion")),
+            ("JVM", of("vmName")),
+            ("OS", system),
+        ];
         let primary = entry.get("primaryMetric").unwrap_or(&Value::Null);
-        let mut metrics = vec![(mode, primary, Role::Primary)];
+        let mut metrics = vec![(text(entry, "mode"), primary, Role::Primary)];
         let secondary = entry.get("secondaryMetrics").and_then(Value::as_object);
         for (metric, of) in secondary.into_iter().flatten() {
             metrics.push((metric, of, Role::Screening));
         }
         for (metric, of, role) in metrics {
-            let forks: Vec<Vec<f64>> = of
-                .get("rawData")
-                .and_then(Value::as_array)
-                .map(|forks| forks.iter().map(|fork| numbers(Some(fork))).collect())
-                .unwrap_or_default();
             let unit = text(of, "scoreUnit");
-            let runs = samples(&forks, number(of.get("score")));
-            file.one_process |= role == Role::Primary && forks.len() < MIN_SAMPLES;
-            file.add(Benchmark {
+            let forks = of.get("rawData").and_then(Value::as_array);
+            let mut runs = Vec::new();
+            for (process, fork) in forks.into_iter().flatten().enumerate() {
+                let of_fork = numbers(Some(fork)).into_iter();
+                runs.extend(of_fork.map(|value| Run {
+                    process,
+                    ..Run::new(value)
+                }));
+            }
+            if runs.is_empty() {
+                // A histogram of single calls has one score.
+                runs.push(Run::new(number(of.get("score"))));
+            }
+            let benchmark = Benchmark {
                 metric: metric.to_owned(),
                 direction: units::direction(unit),
                 role,
                 drifts: units::drifts(unit),
                 ..Benchmark::time(name.clone(), unit, runs)
-            });
+            };
+            file.add_once(benchmark.in_setting(&setting));
         }
     }
-    file
-}
-
-fn samples(forks: &[Vec<f64>], score: f64) -> Vec<Run> {
-    let values: Vec<f64> = if forks.len() >= MIN_SAMPLES {
-        let mean = |fork: &Vec<f64>| fork.iter().sum::<f64>() / fork.len() as f64;
-        forks.iter().map(mean).collect()
-    } else {
-        forks.concat()
-    };
-    match values.is_empty() {
-        // A histogram of single calls has one score.
-        true => vec![Run::new(score)],
-        false => values.into_iter().map(Run::new).collect(),
-    }
+    Some(file)
 }

@@ -3,20 +3,17 @@
 //! between them, as long as both have the same baseline.
 
 use super::fields::{numbers, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
 use locklab_judge::Direction;
 use serde_json::Value;
 
-pub(super) fn read(value: &Value) -> SampleFile {
-    let mut file = SampleFile::new(Format::Locklab);
-    let list = |name: &str| {
-        value
-            .get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    if !(input.has("tool") && (input.has("workloads") || input.has("cells"))) {
+        return None;
+    }
+    let mut file = SampleFile::default();
+    let list = |name: &str| input.list(name).into_iter().flatten();
     for workload in list("workloads") {
         let name = format!("{} {}", text(workload, "name"), text(workload, "variant"));
         add(&mut file, name.trim(), workload);
@@ -36,7 +33,7 @@ pub(super) fn read(value: &Value) -> SampleFile {
                 .into(),
         );
     }
-    file
+    Some(file.of_processes())
 }
 
 fn add(file: &mut SampleFile, name: &str, of: &Value) {

@@ -1,131 +1,189 @@
-//! The files of samples, by the programs that write them: one reader each.
+//! The forms of files, one row each: the name, the program, how its samples are written,
+//! and the reader.
 //!
-//! A reader is found by what a file holds, never by its name.
+//! A form is found by what a file holds, never by the file's name. A reader takes a file
+//! only if all of it is of its form, because a figure that is read by the wrong reader is
+//! worse than none.
 
+mod asv;
+mod bencher;
+mod benchmarkdotnet;
+mod catch2;
+mod columns;
 mod criterion;
 mod fields;
-pub(crate) mod format;
+mod fio;
 mod go;
 mod google;
+mod gungraun;
 mod hyperfine;
+mod input;
+mod javascript;
 mod jmh;
+mod lines;
 mod locklab;
 mod perf_stat;
 mod pytest;
-mod table;
 
 use crate::benchmark::{SampleFile, Unreadable};
-use crate::salvage;
-use serde_json::Value;
+use input::Input;
+use serde::{Serialize, Serializer};
 
-pub use format::Format;
+/// Returns what a file holds, or `None` if it is of another form. A file of this form in
+/// which nothing can be judged has no benchmark, and a note that says why.
+type Read = fn(&Input) -> Option<SampleFile>;
 
-/// Reads a file. `name` is what its only benchmark is called where the file
+/// A row of the table of forms.
+struct Form {
+    /// The name, as `--format` takes it.
+    name: &'static str,
+    /// The program that writes it.
+    program: &'static str,
+    /// Says how the program writes samples.
+    export: &'static str,
+    read: Read,
+}
+
+const fn form(name: &'static str, program: &'static str, export: &'static str, read: Read) -> Form {
+    Form {
+        name,
+        program,
+        export,
+        read,
+    }
+}
+
+/// Every form that is read. The first whose grammar fits is taken.
+#[rustfmt::skip]
+const FORMS: &[Form] = &[
+    form("hyperfine", "hyperfine", "`--export-json FILE`; one file with two commands is both sides", hyperfine::read),
+    form("go", "Go's benchmarks", "`go test -bench . -count 10 > FILE`, or with `-json`", go::read),
+    form("google", "Google Benchmark", "`--benchmark_repetitions=20 --benchmark_out=FILE`", google::read),
+    form("criterion", "criterion", "`target/criterion`, with `@NAME` for a saved baseline; one `sample.json` or `raw.csv`; the messages of `cargo criterion`", criterion::read),
+    form("pytest", "pytest-benchmark", "`--benchmark-json=FILE`", pytest::read),
+    form("jmh", "JMH", "`-rf json`; each fork is a process", jmh::read),
+    form("perf-stat", "perf stat", "`-x, --append -o FILE` or `-j`, once for each run; `-e duration_time` for elapsed time", perf_stat::read),
+    form("benchmarkdotnet", "BenchmarkDotNet", "`--exporters fulljson`; each launch is a process", benchmarkdotnet::read),
+    form("asv", "asv", "`--record-samples`; a file of `results/MACHINE`", asv::read),
+    form("gungraun", "gungraun", "`--output-format=json > FILE`; counts of instructions", gungraun::read),
+    form("vitest", "vitest", "`vitest bench --outputJson FILE`, with `includeSamples`", javascript::vitest),
+    form("fio", "fio", "`--output-format=json`: one figure a file", fio::read),
+    form("catch2", "Catch2", "its text, or `-r xml`: one mean a file", catch2::read),
+    form("libtest", "cargo bench", "its text: one median a file", lines::libtest),
+    form("criterion-text", "criterion's text", "one estimate a file; the folder has the samples", lines::criterion),
+    form("sysbench", "sysbench", "its text: one figure a file", lines::sysbench),
+    form("wrk", "wrk", "its text: one figure a file", lines::wrk),
+    form("github", "github-action-benchmark", "`[{name, unit, value}]`: one figure a file", bencher::github),
+    form("tinybench", "tinybench", "`JSON.stringify(bench.tasks)`", javascript::tinybench),
+    form("bencher", "Bencher", "its metric format: one figure a file", bencher::read),
+    form("locklab", "Locklab", "`--json` of `compare`, `kernel` or `matrix`: a sample is the ratio of a pair", locklab::read),
+    form("csv", "a table", "names and values, with titles (`name,value,unit,at,better`) or without; `;` with a decimal comma; two columns of values are both sides", columns::read),
+];
+
+/// A form that is known and has no samples: how it is recognised, and what to give instead.
+type Instead = (&'static str, fn(&Input) -> bool, &'static str);
+
+#[rustfmt::skip]
+const INSTEAD: &[Instead] = &[
+    ("benchmark.js", lines::is_benchmark_js, "its text has a mean and no samples; write `this.stats.sample` of each benchmark as rows of name,value"),
+    ("divan", |input| input.plain_has(&["fastest", "slowest", "median", "mean"]), "its text has no samples; let it print one figure a run as rows of name,value, or use criterion"),
+    ("criterion's estimates", |input| input.has("mean") && input.has("median") && input.has("std_dev"), "estimates.json has no samples; give the folder target/criterion"),
+    ("fio's terse output", lines::is_fio_terse, "its columns have no names; run fio with --output-format=json"),
+    ("hyperfine's summary", |input| input.plain_has(&["Time (mean ±"]), "its text has no samples; run hyperfine with --export-json FILE"),
+    ("JMH's text", |input| input.plain_has(&["Benchmark ", " Mode ", " Score "]), "its table has no samples; run JMH with -rf json"),
+    ("Google Benchmark's text", |input| input.plain_has(&["Benchmark ", " CPU ", " Iterations"]), "its table has no names of repetitions; give --benchmark_out=FILE"),
+    ("pytest-benchmark's text", |input| input.plain_has(&["StdDev", "Rounds", "Iterations"]), "its table has no samples; run pytest with --benchmark-json=FILE"),
+    ("BenchmarkDotNet's summary", |input| input.plain_has(&["BenchmarkDotNet v"]) || input.plain_has(&["| Method ", " Mean "]), "it has no measurements; run it with --exporters fulljson"),
+    ("perf's data", |input| input.text.starts_with("PERFILE2"), "it is a recording; use perf stat -x, --append -o FILE, once for each run"),
+];
+
+/// A form of file: a row of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Format(usize);
+
+impl Format {
+    /// Returns every form, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..FORMS.len()).map(Self)
+    }
+
+    /// Returns the form of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|format| format.name() == name)
+    }
+
+    /// Returns its name, as `--format` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        FORMS[self.0].name
+    }
+
+    /// Returns the program that writes it.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        FORMS[self.0].program
+    }
+
+    /// Says how the program writes samples.
+    #[must_use]
+    pub fn export(self) -> &'static str {
+        FORMS[self.0].export
+    }
+
+    /// Returns every program, as a help text lists them.
+    #[must_use]
+    pub fn programs() -> String {
+        let programs: Vec<&str> = FORMS.iter().map(|form| form.program).collect();
+        programs.join(", ")
+    }
+
+    /// Returns the table of all forms in Markdown, as the documentation has it.
+    #[must_use]
+    pub fn table() -> String {
+        let row = |form: &Form| format!("| {} | {} |\n", form.program, form.export);
+        let rows: String = FORMS.iter().map(row).collect();
+        format!("| program | how it writes samples |\n| --- | --- |\n{rows}")
+    }
+}
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// Reads the bytes of a file. `name` is what its only benchmark is called where the file
 /// itself does not say it.
 ///
 /// # Errors
 /// [`Unreadable`] if nothing can be read of it. What can be read in part is
 /// read, with a note.
-pub fn read(text: &str, name: &str, format: Option<Format>) -> Result<SampleFile, Unreadable> {
-    let text = text.trim_start_matches('\u{feff}');
+pub fn read(bytes: &[u8], name: &str, asked: Option<Format>) -> Result<SampleFile, Unreadable> {
+    let text = input::decoded(bytes);
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    let lines_of_json = text.lines().filter(|line| line.starts_with('{')).count() > 1;
-    if let Some(text) = go::of_json_lines(text) {
-        return found(format, Format::Go, go::read(&text));
-    }
-    if lines_of_json && let Some(file) = criterion::read_messages(text) {
-        return found(format, Format::Criterion, file);
-    }
-    if text.trim_start().starts_with(['{', '[']) {
-        return read_json(text, name, format);
-    }
-    let recognised = match format {
-        Some(format) => format,
-        None if go::is(text) => Format::Go,
-        None if perf_stat::is(text) => Format::PerfStat,
-        None => Format::Csv,
+    let input = Input::new(&text, name, asked.is_some());
+    let read = |format: Format| {
+        let mut file = (FORMS[format.0].read)(&input)?;
+        file.format = format;
+        file.notes.extend(input.note.clone());
+        Some(file)
     };
-    let file = match recognised {
-        Format::Go => go::read(text),
-        Format::PerfStat => perf_stat::read(text),
-        Format::Csv => match (table::read(text), format) {
-            (Ok(file), _) => file,
-            (Err(_), None) => return Err(Unreadable::Unknown),
-            (Err(why), Some(format)) => return Err(Unreadable::NoBenchmark(format, why)),
+    let found = match asked {
+        Some(format) => read(format).ok_or(Unreadable::NotThis(format))?,
+        None => match INSTEAD.iter().find(|(_, is, _)| is(&input)) {
+            Some((program, _, export)) => return Err(Unreadable::Instead(program, export)),
+            None => Format::all().find_map(read).ok_or(Unreadable::Unknown)?,
         },
-        other => return Err(Unreadable::NotThis(other)),
     };
-    found(format, recognised, file)
-}
-
-fn read_json(text: &str, name: &str, format: Option<Format>) -> Result<SampleFile, Unreadable> {
-    let Some((value, note)) = salvage::json(text) else {
-        return Err(Unreadable::Unknown);
-    };
-    let recognised = recognised(&value).ok_or(match format {
-        Some(format) => Unreadable::NotThis(format),
-        None => Unreadable::Unknown,
-    })?;
-    let mut file = match recognised {
-        Format::Hyperfine => hyperfine::read(&value),
-        Format::Google => google::read(&value),
-        Format::Criterion => criterion::read(&value, name),
-        Format::Pytest => pytest::read(&value),
-        Format::Jmh => jmh::read(&value),
-        Format::Locklab => locklab::read(&value),
-        Format::Go | Format::PerfStat | Format::Csv => return Err(Unreadable::Unknown),
-    };
-    file.notes.extend(note);
-    found(format, recognised, file)
-}
-
-/// Returns the form of a JSON file, by the names of its fields.
-fn recognised(value: &Value) -> Option<Format> {
-    let has = |value: &Value, name: &str| value.get(name).is_some();
-    if let Some(list) = value.as_array() {
-        let of_jmh = |one: &Value| has(one, "primaryMetric") || has(one, "jmhVersion");
-        return list.iter().any(of_jmh).then_some(Format::Jmh);
+    match found.benchmarks.is_empty() {
+        false => Ok(found.checked()),
+        true => {
+            let why = found.notes.into_iter().next();
+            let why = why.unwrap_or_else(|| "it names no benchmark".into());
+            Err(Unreadable::NoBenchmark(found.format, why))
+        }
     }
-    let of_hyperfine = |list: &Value| {
-        let list = list.as_array()?;
-        list.iter().all(|one| has(one, "command")).then_some(())
-    };
-    if value.get("results").and_then(of_hyperfine).is_some() {
-        return Some(Format::Hyperfine);
-    }
-    if has(value, "iters") && has(value, "times") {
-        return Some(Format::Criterion);
-    }
-    if has(value, "tool") && (has(value, "workloads") || has(value, "cells")) {
-        return Some(Format::Locklab);
-    }
-    let benchmarks = value.get("benchmarks")?.as_array()?;
-    let of_pytest = |one: &Value| has(one, "stats");
-    match has(value, "machine_info") || benchmarks.iter().any(of_pytest) {
-        true => Some(Format::Pytest),
-        false => Some(Format::Google),
-    }
-}
-
-/// Returns the file, if it is in the form that was asked for and has a benchmark.
-fn found(
-    asked: Option<Format>,
-    recognised: Format,
-    mut file: SampleFile,
-) -> Result<SampleFile, Unreadable> {
-    if let Some(asked) = asked
-        && asked != recognised
-    {
-        return Err(Unreadable::NotThis(asked));
-    }
-    if file.benchmarks.is_empty() {
-        let why = match file.notes.is_empty() {
-            true => "it names no benchmark".into(),
-            false => file.notes.swap_remove(0),
-        };
-        return Err(Unreadable::NoBenchmark(recognised, why));
-    }
-    Ok(file)
 }

@@ -1,15 +1,18 @@
-//! perf stat, `-x,`: an event in each line. Appended outputs of several runs are
-//! samples; the mean of `-r` is one.
+//! perf stat: `-x,` with an event in each line, `-j` with an object in each line, or the
+//! text for people. Appended outputs of several runs are samples; the mean of `-r` is one.
 
+use super::fields::{moment_of_c, text};
+use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::formats::format::Format;
 use crate::units;
 use locklab_judge::Role;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Events that say how long it took, the best first.
-const DECIDE: [&str; 6] = [
+const DECIDE: [&str; 7] = [
     "duration_time",
+    "time elapsed",
     "task-clock",
     "cpu-clock",
     "cycles",
@@ -18,101 +21,170 @@ const DECIDE: [&str; 6] = [
 ];
 
 /// A line of an event.
-struct Line<'a> {
-    /// The time of an interval (`-I`).
-    at: Option<f64>,
-    value: &'a str,
-    unit: &'a str,
-    event: &'a str,
-    /// The spread of the runs of `-r`, such as `0.15%`.
-    spread: Option<&'a str>,
+struct Line {
+    /// Says whether it is of an interval (`-I`), whose time counts from the start of its run.
+    interval: bool,
+    value: String,
+    unit: String,
+    event: String,
+    /// Says whether it is the mean of the runs of `-r`.
+    mean: bool,
     /// Says how much of the time it was counted, in percent.
     counted: Option<f64>,
 }
 
-impl<'a> Line<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+impl Line {
+    /// Reads a line of `-x`.
+    fn of_columns(line: &str) -> Option<Self> {
         let separator = [',', ';', '\t', '|']
             .into_iter()
             .find(|c| line.contains(*c))?;
         let mut fields: Vec<&str> = line.split(separator).map(str::trim).collect();
         let is_name = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic());
-        let is_value = |text: &str| text.parse::<f64>().is_ok() || text.starts_with("<not ");
         let is_event = |f: &[&str]| {
             f.len() >= 5 && is_value(f[0]) && !is_value(f[1]) && is_name(f[2]) && {
                 let after = f[3].trim_end_matches('%');
                 after.parse::<f64>().is_ok()
             }
         };
-        let mut at = None;
-        if !is_event(&fields) && fields.len() > 5 && is_event(&fields[1..]) {
-            at = fields[0].parse().ok();
+        let interval = !is_event(&fields) && fields.len() > 5 && is_event(&fields[1..]);
+        if interval {
+            fields[0].parse::<f64>().ok()?;
             fields.remove(0);
         }
         if !is_event(&fields) {
             return None;
         }
-        let spread = fields[3].ends_with('%').then_some(fields[3]);
-        let counted = fields.get(if spread.is_some() { 5 } else { 4 });
+        let mean = fields[3].ends_with('%');
+        let counted = fields.get(if mean { 5 } else { 4 });
         Some(Self {
-            at,
-            value: fields[0],
-            unit: fields[1],
-            event: fields[2],
-            spread,
+            interval,
+            value: fields[0].into(),
+            unit: fields[1].into(),
+            event: fields[2].into(),
+            mean,
             counted: counted.and_then(|text| text.parse().ok()),
+        })
+    }
+
+    /// Reads an object of `-j`.
+    fn of_object(object: &Value) -> Option<Self> {
+        let value = text(object, "counter-value");
+        Some(Self {
+            interval: object.get("interval").is_some(),
+            value: Some(value).filter(|text| is_value(text))?.into(),
+            unit: text(object, "unit").into(),
+            event: Some(text(object, "event")).filter(|e| !e.is_empty())?.into(),
+            mean: object.get("variance").is_some(),
+            counted: object.get("pcnt-running").and_then(Value::as_f64),
+        })
+    }
+
+    /// Reads a line of the text for people: `1,234.5 msec task-clock # 0.9 CPUs utilized`.
+    fn of_text(line: &str) -> Option<Self> {
+        let (figures, rest) = line.split_once('#').unwrap_or((line, ""));
+        let mean = line.contains("( +-");
+        let figures = figures.split("( +-").next()?.split("( ").next()?;
+        let (value, what) = match figures.trim().strip_prefix("<not ") {
+            Some(rest) => ("<not counted>", rest.split_once('>')?.1),
+            None => figures.trim().split_once(char::is_whitespace)?,
+        };
+        let value = value.replace([',', '\u{202f}', '\''], "");
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let (unit, event) = match words[..] {
+            [event] => ("", event.to_owned()),
+            ["seconds", "time", "elapsed"] => ("s", "time elapsed".into()),
+            ["seconds", of] => ("s", format!("{of} time")),
+            [unit, event] if units::seconds(unit).is_some() || unit == "Joules" => {
+                (unit, event.to_owned())
+            }
+            _ => return None,
+        };
+        let counted = rest.rsplit_once('(').or(line.rsplit_once('('));
+        let counted = counted.and_then(|(_, text)| text.trim().strip_suffix("%)")?.parse().ok());
+        Some(Self {
+            interval: false,
+            value: Some(value).filter(|text| is_value(text))?,
+            unit: unit.into(),
+            event,
+            mean,
+            counted: counted.filter(|_| !mean),
         })
     }
 }
 
-/// Returns whether a text has a line of an event.
-pub(super) fn is(text: &str) -> bool {
-    text.lines().take(50).any(|line| Line::of(line).is_some())
+fn is_value(text: &str) -> bool {
+    text.parse::<f64>().is_ok() || text.starts_with("<not ")
 }
 
-pub(super) fn read(text: &str) -> SampleFile {
-    let mut file = SampleFile::new(Format::PerfStat);
-    let mut not_counted = BTreeSet::new();
-    let mut partly = BTreeSet::new();
-    let mut means = false;
-    let mut skipped = 0;
-    for line in text.lines() {
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let Some(line) = Line::of(line) else {
-            skipped += 1;
-            continue;
-        };
+pub(super) fn read(input: &Input) -> Option<SampleFile> {
+    let is_object = |object: &Value| object.get("counter-value").is_some();
+    if !input.lines.is_empty() && input.lines.iter().all(is_object) {
+        return of_lines(input.lines.iter().filter_map(Line::of_object), None);
+    }
+    let text = input.plain()?;
+    let started = text.lines().find_map(|l| l.strip_prefix("# started on "));
+    let started = started.and_then(moment_of_c);
+    let lines = || text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#'));
+    if text.contains("Performance counter stats for") {
+        // The rest of the text is the program's own.
+        return of_lines(lines().filter_map(Line::of_text), started);
+    }
+    let part = |line: &&str| {
+        let (first, _) = line.split_once([',', ';']).unwrap_or_default();
+        let rest = first.trim_start_matches(['S', 'C', 'P', 'U', 'N', 'D', '-']);
+        first.starts_with(['S', 'C', 'N']) && rest.starts_with(|c: char| c.is_ascii_digit())
+    };
+    if lines().all(|line| part(&line)) && lines().next().is_some() {
+        let mut file = SampleFile::default();
+        let per = "it counts each CPU, core or socket by itself; leave out -A and --per-...";
+        file.notes.push(per.into());
+        return Some(file);
+    }
+    // A second figure of an event is in a line whose first columns are empty.
+    let more = |line: &&str| line.starts_with([',', ';']);
+    let events: Option<Vec<Line>> = lines().filter(|l| !more(l)).map(Line::of_columns).collect();
+    of_lines(events?.into_iter(), started)
+}
+
+fn of_lines(lines: impl Iterator<Item = Line>, started: Option<f64>) -> Option<SampleFile> {
+    let mut file = SampleFile {
+        measured: started,
+        ..SampleFile::default()
+    };
+    let (mut not_counted, mut partly) = (BTreeSet::new(), BTreeSet::new());
+    let (mut means, mut intervals) = (false, false);
+    for line in lines {
         let Ok(value) = line.value.parse::<f64>() else {
-            not_counted.insert(line.event.to_owned());
+            not_counted.insert(line.event);
             continue;
         };
         if line.counted.is_some_and(|percent| percent < 99.5) {
-            partly.insert(line.event.to_owned());
+            partly.insert(line.event);
             continue;
         }
-        means |= line.spread.is_some();
-        let run = Run {
-            at: line.at,
-            ..Run::new(value)
-        };
-        let time = units::seconds(line.unit).is_some();
+        means |= line.mean;
+        intervals |= line.interval;
+        let time = units::seconds(&line.unit).is_some();
         file.add(Benchmark {
-            metric: line.event.to_owned(),
             role: Role::Screening,
             drifts: time || line.event.contains("cycles"),
-            ..Benchmark::time("perf stat", line.unit, vec![run])
+            metric: line.event,
+            ..Benchmark::time("perf stat", line.unit, vec![Run::new(value)])
         });
     }
-    let names = file.benchmarks.iter().map(|b| b.metric.clone());
-    let names: Vec<String> = names.collect();
-    let plain = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
+    if file.benchmarks.is_empty() && not_counted.is_empty() && partly.is_empty() {
+        return None;
+    }
+    let plain = |b: &Benchmark| b.metric.split(':').next().unwrap_or_default().to_owned();
     let decides = DECIDE
         .iter()
-        .find_map(|event| names.iter().position(|name| plain(name) == *event));
+        .find_map(|event| file.benchmarks.iter().position(|b| plain(b) == *event));
     if let Some(benchmark) = file.benchmarks.get_mut(decides.unwrap_or(0)) {
         benchmark.role = Role::Primary;
+        // The event that decides is what the name must say.
+        let name = format!("perf stat, {}", benchmark.metric);
+        file.benchmarks.iter_mut().for_each(|b| b.name.clone_from(&name));
     }
     let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
     if means {
@@ -132,9 +204,6 @@ pub(super) fn read(text: &str) -> SampleFile {
             list(&partly)
         ));
     }
-    if skipped > 0 {
-        file.notes
-            .push(format!("{skipped} lines have no event and are not read."));
-    }
-    file
+    // Intervals are of one process, and runs that were appended are of one each.
+    Some(if intervals { file } else { file.of_processes() })
 }

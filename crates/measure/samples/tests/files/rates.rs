@@ -40,7 +40,7 @@ fn families_called(run: f64, drift: f64, family: Family) -> f64 {
         let mut rng = SmallRng::seed_from_u64(seed);
         let (baseline, end) = file(&mut rng, 10, run, 0.0, 0.0);
         let (experiment, _) = file(&mut rng, 10, run, end, 0.0);
-        let read = |text: &str| read(text, "x", None).unwrap();
+        let read = |text: &str| read(text.as_bytes(), "x", None).unwrap();
         let compared = compare(read(&baseline), read(&experiment), Matching::default());
         let settings = Settings {
             family,
@@ -50,6 +50,7 @@ fn families_called(run: f64, drift: f64, family: Family) -> f64 {
             settings,
             drift,
             apart: None,
+            process_noise: None,
         };
         let judged = judge(compared, judging).unwrap();
         let is_call = |v: &Verdict| matches!(v, Verdict::Better | Verdict::Worse);
@@ -79,7 +80,7 @@ fn the_power_is_that_of_the_exact_rank_sum_test() {
         let mut rng = SmallRng::seed_from_u64(1_000_000 + seed);
         let (baseline, _) = file(&mut rng, 1, 1e-6, 0.0, 0.0);
         let (experiment, _) = file(&mut rng, 1, 1e-6, 0.0, 0.01);
-        let read = |text: &str| read(text, "x", None).unwrap();
+        let read = |text: &str| read(text.as_bytes(), "x", None).unwrap();
         let compared = compare(read(&baseline), read(&experiment), Matching::default());
         let settings = Settings {
             delta: 1e-4,
@@ -89,6 +90,7 @@ fn the_power_is_that_of_the_exact_rank_sum_test() {
             settings,
             drift: 0.0,
             apart: None,
+            process_noise: None,
         };
         let judged = judge(compared, judging).unwrap();
         found += u32::from(judged.rows[0].judged.verdict == Verdict::Worse);
@@ -106,13 +108,19 @@ fn a_million_rows_are_read_and_judged() {
         let noise: f64 = rng.sample(StandardNormal);
         text.push_str(&format!("b{},{}\n", i % 1000, (0.01 * noise).exp()));
     }
-    let file = || read(&text, "x", None).unwrap();
+    let mut other = read(text.as_bytes(), "x", None).unwrap();
+    // The same samples would be called so.
+    for benchmark in &mut other.benchmarks {
+        benchmark.runs.reverse();
+    }
+    let file = read(text.as_bytes(), "x", None).unwrap();
     let judging = Judging {
         settings: Settings::default(),
         drift: 0.0,
         apart: None,
+        process_noise: None,
     };
-    let judged = judge(compare(file(), file(), Matching::default()), judging).unwrap();
+    let judged = judge(compare(file, other, Matching::default()), judging).unwrap();
     assert_eq!(judged.rows.len(), 1000);
     assert!(
         judged
