@@ -125,9 +125,6 @@ impl ComparingArgs {
 
     /// Returns the words of `--fail-on`; a regression always fails a test file.
     pub(crate) fn failing(&self) -> Vec<&'static str> {
-        if self.fail_on.is_empty() {
-            return vec![FailOn::Worse.word()];
-        }
         self.fail_on.iter().map(|f| f.word()).collect()
     }
 }

@@ -102,7 +102,10 @@ fn a_side_has_several_files_and_a_file_both_sides() {
         write(&format!("old/{i}"), &go(1e6 * own));
         write(&format!("new/{i}"), &go(1.2e6 * own));
     }
-    write("both", &hyperfine(&[("a", values(1.0)), ("b", values(1.2))]));
+    write(
+        "both",
+        &hyperfine(&[("a", values(1.0)), ("b", values(1.2))]),
+    );
     let judge = |words: &str| {
         let mut command = Command::cargo_bin("locklab").unwrap();
         command.args(["judge", "--json", "--fail-on", "worse"]);
@@ -235,26 +238,45 @@ fn the_exit_code_says_the_reason() {
     let mut broken = values(1.0);
     broken[0] = -1.0;
     for (head, fail_on, code) in [
-        (csv(&[("a", values(1.2)), ("b", values(1.0))]), "worse", 3),
-        (csv(&[("a", values(1.0)), ("b", noisy.clone())]), "worse", 0),
+        (csv(&[("a", values(1.2)), ("b", values(1.001))]), "worse", 3),
         (
-            csv(&[("a", values(1.0)), ("b", noisy.clone())]),
+            csv(&[("a", values(1.001)), ("b", noisy.clone())]),
+            "worse",
+            0,
+        ),
+        (
+            csv(&[("a", values(1.001)), ("b", noisy.clone())]),
             "unclear",
             4,
         ),
-        (csv(&[("a", values(1.0)), ("b", broken)]), "invalid", 5),
-        (csv(&[("a", values(1.0))]), "incomplete", 6),
+        (csv(&[("a", values(1.001)), ("b", broken)]), "invalid", 5),
+        (csv(&[("a", values(1.001))]), "incomplete", 6),
         (csv(&[("a", values(1.2)), ("b", noisy)]), "unclear,worse", 3),
         (csv(&[("c", values(1.2))]), "worse", 1),
     ] {
         let (found, _, err) = Files::new(&base, &head).judge(&["--fail-on", fail_on]);
         assert_eq!(found, code, "{fail_on}: {err}");
     }
+    // A regression is a failure of JUnit only where the gate names it, and each test is of
+    // its file.
+    let files = Files::new(&base, &csv(&[("a", values(1.2)), ("b", values(1.001))]));
+    for (options, failures) in [(&[][..], 0), (&["--fail-on", "worse"], 1)] {
+        files.judge(&[options, &["--junit", "j.xml"]].concat());
+        let text = std::fs::read_to_string(files.0.path().join("j.xml")).unwrap();
+        assert!(text.contains(&format!("failures=\"{failures}\"")), "{text}");
+        assert!(text.contains("classname=\"head\"") && !text.contains("1970"));
+        assert!(text.contains("Worse in value by +20.00 %"), "{text}");
+    }
 }
 
 fn report() -> Files {
     let base = [("parse", 2.0), ("print", 0.5), ("sort", 1.0), ("gone", 1.0)];
-    let head = [("parse", 2.3), ("print", 0.45), ("sort", 1.0), ("new", 1.0)];
+    let head = [
+        ("parse", 2.3),
+        ("print", 0.45),
+        ("sort", 1.0001),
+        ("new", 1.0),
+    ];
     let file = |all: [(&'static str, f64); 4]| hyperfine(&all.map(|(n, v)| (n, values(v))));
     Files::new(&file(base), &file(head))
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds two commits in folders of their own and compares them, in turn. The folder of
-# the base is removed again, whatever happens. Exits with the code of locklab.
+# Builds two commits in folders of their own and compares them, in turn. Both folders are
+# fresh and have paths of equal length, which moves the stack; they are removed again,
+# whatever happens. Exits with the code of locklab.
 #
 # RUN         the command of the benchmark
 # BUILD       the command that builds it, or nothing
@@ -18,30 +19,50 @@ esac
 reports=${REPORTS:-locklab-reports}
 mkdir -p "$reports"
 reports=$(cd "$reports" && pwd)
-base=$(mktemp -d)
-trap 'git worktree remove --force "$base" 2>/dev/null; rm -rf "$base"' EXIT
+folder=$(mktemp -d)
+# Each side runs in its folder. Paths and command go through the environment, so that nothing
+# in them needs to be quoted.
+export LOCKLAB_RUN="$RUN" LOCKLAB_BASE="$folder/base" LOCKLAB_HEAD="$folder/head"
+clean() {
+    for side in "$LOCKLAB_BASE" "$LOCKLAB_HEAD"; do
+        # Twice: a worktree with submodules is removed only so.
+        git worktree remove --force --force "$side" 2>/dev/null || rm -rf "$side"
+    done
+    rm -rf "$folder"
+    git worktree prune
+}
+trap clean EXIT
 trap 'exit 130' INT TERM
 
-git cat-file -e "$BASE^{commit}" 2>/dev/null || git fetch --quiet --depth 1 origin "$BASE"
-git worktree add --quiet --detach "$base" "$BASE"
-if [ -n "${BUILD:-}" ]; then
-    for folder in "$base" .; do
-        (cd "$folder" && sh -euc "$BUILD") || {
-            echo "the build failed in $folder" >&2
-            exit 1
-        }
-    done
+if ! git cat-file -e "$BASE^{commit}" 2>/dev/null; then
+    remote=$(git remote | head -n 1)
+    git fetch --quiet --depth 1 "${remote:-origin}" "$BASE" || {
+        echo "the commit $BASE is not in this clone and cannot be fetched; check out with fetch-depth: 0" >&2
+        exit 1
+    }
 fi
-
-# Each side runs in its folder. The command goes through the environment, so that
-# nothing in it needs to be quoted.
-export LOCKLAB_RUN="$RUN"
 side() {
-    printf "sh -c 'cd \"\$0\" && eval \"\$LOCKLAB_RUN\"' '%s'" "$1"
+    git worktree add --quiet --detach "$2" "$1"
+    if [ -e "$2/.gitmodules" ]; then
+        git -C "$2" submodule --quiet update --init --recursive
+    fi
+    if grep -qs filter=lfs "$2/.gitattributes"; then
+        git -C "$2" lfs pull
+    fi
+    [ -n "${BUILD:-}" ] || return 0
+    (cd "$2" && sh -euc "$BUILD") || {
+        echo "the build failed in $2" >&2
+        return 1
+    }
 }
-set -- --baseline "$(side "$base")" --experiment "$(side "$PWD")" \
-    --baseline-name "base $(git rev-parse --short "$BASE")" \
-    --experiment-name "head $(git rev-parse --short HEAD)" \
+base=$(git rev-parse --short "$BASE^{commit}")
+head=$(git rev-parse --short HEAD)
+side "$base" "$LOCKLAB_BASE" || exit 1
+side "$head" "$LOCKLAB_HEAD" || exit 1
+
+set -- --baseline "sh -c 'cd \"\$LOCKLAB_BASE\" && eval \"\$LOCKLAB_RUN\"'" \
+    --experiment "sh -c 'cd \"\$LOCKLAB_HEAD\" && eval \"\$LOCKLAB_RUN\"'" \
+    --baseline-name "base $base" --experiment-name "head $head" \
     --pairs "${PAIRS:-40}" --store "$reports/locklab.sqlite" \
     --markdown "$reports/report.md" --junit "$reports/junit.xml" \
     --sarif "$reports/locklab.sarif"
@@ -52,4 +73,13 @@ set -- --baseline "$(side "$base")" --experiment "$(side "$PWD")" \
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || set -- "$@" --github
 code=0
 locklab compare "$@" || code=$?
+case $code in
+0) verdict=passed ;;
+3) verdict=worse ;;
+4) verdict=unclear ;;
+5) verdict=invalid ;;
+6) verdict=incomplete ;;
+*) verdict=failed ;;
+esac
+[ -z "${GITHUB_OUTPUT:-}" ] || printf 'verdict=%s\nreports=%s\n' "$verdict" "$reports" >> "$GITHUB_OUTPUT"
 exit "$code"

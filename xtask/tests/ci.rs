@@ -59,6 +59,9 @@ fn action() -> (BTreeMap<String, String>, Vec<Step>) {
     (inputs, steps)
 }
 
+/// The folder of the repository, whose name a shell reads otherwise.
+const REPO: &str = "it's a repo";
+
 /// A repository with a base and a change, and commands that stand in for others.
 struct Place {
     folder: tempfile::TempDir,
@@ -81,11 +84,11 @@ impl Place {
         let at = folder.path();
         sh(
             at,
-            "mkdir repo bin temp && cd repo && git init -q && git config user.email a@b.c &&
+            "mkdir \"it's a repo\" bin temp && cd \"it's a repo\" && git init -q && git config user.email a@b.c &&
              git config user.name a && echo base > side && git add side && git commit -qm base &&
              echo head > side && git commit -qam head",
         );
-        let base = sh(&at.join("repo"), "git rev-parse HEAD~1").stdout;
+        let base = sh(&at.join(REPO), "git rev-parse HEAD~1").stdout;
         let place = Self {
             base: String::from_utf8(base).unwrap().trim().to_owned(),
             folder,
@@ -96,16 +99,22 @@ impl Place {
             r#"for word in "$@"; do printf '%s\n' "$word"; done > "$OUT/words"
 while [ $# -gt 0 ]; do
     case $1 in
-    --baseline | --experiment) eval "$2" > "$OUT/ran$1" ;;
+    --baseline | --experiment)
+        eval "$2" > "$OUT/ran$1"
+        eval "$(printf %s "$2" | sed 's/eval.*/pwd'"'"'/')" > "$OUT/folder$1"
+        ;;
     --markdown) echo '| a table |' > "$2" ;;
     esac
     shift
 done
 exit "${CODE:-0}""#,
         );
+        fs::write(at.join("comments"), "").unwrap();
         place.command(
             "gh",
-            r#"echo "$@" > "$OUT/gh"; cat "${7}" > "$OUT/comment""#,
+            r#"echo "$@" >> "$OUT/gh"
+case $* in *--paginate*) cat "$OUT/comments"; exit 0 ;; esac
+for word in "$@"; do case $word in body=@*) cat "${word#body=@}" > "$OUT/comment" ;; esac; done"#,
         );
         place
     }
@@ -126,11 +135,15 @@ exit "${CODE:-0}""#,
         );
         Command::new("bash")
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
-            .current_dir(at.join("repo"))
+            .current_dir(at.join(REPO))
             .env("PATH", path)
             .env("OUT", at)
             .env("RUNNER_TEMP", at.join("temp"))
             .env("GITHUB_STEP_SUMMARY", at.join("summary"))
+            .env("GITHUB_OUTPUT", at.join("output"))
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("GITHUB_WORKFLOW", "w")
+            .env("GITHUB_JOB", "j")
             .envs(environment.iter().copied())
             .output()
             .unwrap()
@@ -218,18 +231,27 @@ fn the_action_compares_a_change_with_its_base_and_comments() {
     // Reports name the commits, and not the folders that they were built in.
     let name = format!("--baseline-name\nbase {}", &base[..7]);
     assert!(words.contains(&name), "{words}");
+    // No comment has the marker, so there is a new one; that of another job is left alone.
+    let asked = place.file("gh");
+    assert!(
+        asked.contains("api --silent repos/o/r/issues/7/comments"),
+        "{asked}"
+    );
+    assert_eq!(
+        place.file("comment"),
+        "<!-- locklab: w j -->\n| a table |\n"
+    );
     assert!(
         place
-            .file("gh")
-            .starts_with("pr comment 7 --edit-last --create-if-none")
+            .file("output")
+            .starts_with("verdict=passed\nreports=/")
     );
-    assert_eq!(place.file("comment"), "| a table |\n");
-    // The base's folder is gone.
-    let worktrees = sh(
-        &place.folder.path().join("repo"),
-        "git worktree list | wc -l",
-    )
-    .stdout;
+    // Both sides ran in fresh folders of equal length.
+    let [base, head] = ["folder--baseline", "folder--experiment"].map(|name| place.file(name));
+    assert!(base != head && base.len() == head.len(), "{base}{head}");
+    assert!(!base.contains(REPO) && !head.contains(REPO));
+    // The folders are gone.
+    let worktrees = sh(&place.folder.path().join(REPO), "git worktree list | wc -l").stdout;
     assert_eq!(String::from_utf8(worktrees).unwrap().trim(), "1");
 }
 
@@ -243,7 +265,72 @@ fn a_regression_fails_the_step_and_is_commented_all_the_same() {
         .map(|(_, output)| output.status.code())
         .collect();
     assert_eq!(codes, [Some(0), Some(3), Some(0)]);
-    assert_eq!(place.file("comment"), "| a table |\n");
+    assert!(place.file("output").starts_with("verdict=worse\n"));
+    assert!(place.file("comment").ends_with("| a table |\n"));
+}
+
+/// The comment of this job is renewed, whole lines of it, and what is open is closed.
+#[test]
+fn the_comment_of_the_job_is_renewed() {
+    let place = Place::new();
+    let reports = place.folder.path().join("reports");
+    fs::create_dir(&reports).unwrap();
+    let long = format!("<details>\n{}", "\u{e9}t\u{e9}\n".repeat(20_000));
+    fs::write(reports.join("report.md"), long).unwrap();
+    fs::write(place.folder.path().join("comments"), "42\n43\n").unwrap();
+    let script = root().join("packaging/ci/comment.sh").display().to_string();
+    let reports = reports.display().to_string();
+    let output = place.run(&script, &[("REPORTS", &reports), ("PULL_REQUEST", "7")]);
+    assert!(output.status.success(), "{output:?}");
+    let asked = place.file("gh");
+    assert!(
+        asked.contains("--method PATCH repos/o/r/issues/comments/42 "),
+        "{asked}"
+    );
+    let comment = place.file("comment");
+    assert!(comment.len() < 61_000 && comment.contains("</details>\n"));
+    assert!(comment.ends_with("(The rest is in the summary of the job.)\n"));
+}
+
+/// A submodule is a part of both sides.
+#[test]
+fn a_side_has_its_submodules() {
+    let place = Place::new();
+    sh(
+        &place.folder.path().join(REPO),
+        "git init -q ../sub && cd ../sub && git config user.email a@b.c && git config user.name a
+         echo part > part && git add part && git commit -qm part && cd - > /dev/null
+         git -c protocol.file.allow=always submodule --quiet add ../sub sub
+         git commit -qm 'a submodule' && echo more > side && git commit -qam more",
+    );
+    let script = root().join("packaging/ci/compare.sh").display().to_string();
+    let output = place.run(
+        &script,
+        &[
+            ("RUN", "cat side sub/part"),
+            ("BASE", "HEAD^1"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "protocol.file.allow"),
+            ("GIT_CONFIG_VALUE_0", "always"),
+        ],
+    );
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(place.file("ran--baseline"), "head\npart\n");
+    assert_eq!(place.file("ran--experiment"), "more\npart\n");
+}
+
+/// Nothing is installed that only has the name: a wheel is one of the release, by its hash.
+#[test]
+fn a_wheel_is_installed_by_its_hash_or_not_at_all() {
+    let place = Place::new();
+    fs::remove_file(place.folder.path().join("bin/locklab")).unwrap();
+    let script = root().join("packaging/ci/install.sh").display().to_string();
+    let output = place.run(&script, &[("WHEEL", "/nonexistent")]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("names no wheel"), "{said}");
+    let script = fs::read_to_string(root().join("packaging/ci/install.sh")).unwrap();
+    assert!(script.contains("--require-hashes"));
 }
 
 #[test]

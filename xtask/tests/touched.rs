@@ -215,7 +215,9 @@ fn a_new_metric_of_a_matrix_touches_at_most_three_files() {
 #[test]
 fn a_new_format_of_samples_touches_at_most_three_files() {
     let text = read("crates/measure/samples/src/formats/mod.rs");
-    let rows = text.lines().filter_map(|line| line.trim().strip_prefix("form(\""));
+    let rows = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("form(\""));
     let names = rows.filter_map(|row| Some(vec![row.split_once('"')?.0.to_owned()]));
     let formats: Vec<Vec<String>> = names.collect();
     assert!(formats.len() >= 20, "{formats:?}");

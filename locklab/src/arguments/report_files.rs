@@ -7,7 +7,8 @@ use locklab_document::{Document, render};
 use locklab_host::error::Error;
 use locklab_host::message;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Files to which a report is written, in addition to standard output.
 #[derive(Clone, Debug, Default, Args, Serialize)]
@@ -88,6 +89,15 @@ impl ReportFiles {
     /// # Errors
     /// [`Error::Failed`] with the first file that cannot be written.
     pub fn write(&self, document: &Document, failing: &[&str]) -> Result<(), Error> {
+        let mut document = document.clone();
+        for finding in &mut document.findings {
+            finding.file = finding.file.take().map(in_repository);
+        }
+        // A report of files or of a simulation is as old as itself.
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let now = now.trim_end_matches('Z').to_owned();
+        document.started.get_or_insert(now);
+        let document = &document;
         self.requested()
             .try_for_each(|(path, format)| write_file(path, &format(document, failing)))?;
         let Some(summary) = self.summary()? else {
@@ -100,6 +110,17 @@ impl ReportFiles {
             message::print(annotations.trim_end());
         }
         Ok(())
+    }
+}
+
+/// Returns an absolute path as the repository that it is in has it, if it is in one.
+fn in_repository(path: String) -> String {
+    let file = Path::new(&path);
+    let mut folders = file.ancestors().filter(|_| file.is_absolute()).skip(1);
+    let root = folders.find(|folder| folder.join(".git").exists());
+    match root.and_then(|root| file.strip_prefix(root).ok()) {
+        Some(relative) => relative.display().to_string(),
+        None => path,
     }
 }
 
@@ -129,6 +150,16 @@ mod tests {
         assert_eq!(shortened(text.clone(), 700), text);
         let short = shortened(text, 699);
         assert!(short.len() <= 699 && short.contains("a line\n\nThe report is longer"));
+    }
+
+    #[test]
+    fn a_path_within_a_repository_is_relative_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        assert_eq!(in_repository(path("a/b")), path("a/b"));
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        assert_eq!(in_repository(path("a/b")), "a/b");
+        assert_eq!(in_repository("x/y".into()), "x/y");
     }
 
     /// The recipe of an output format: an option and a line in `formats`.

@@ -30,7 +30,12 @@ pub struct JudgeArgs {
     #[arg(value_name = "EXPERIMENT", last = true)]
     pub experiment: Vec<PathBuf>,
     /// A file of the baseline, once for each
-    #[arg(long, value_name = "FILE", requires = "new", conflicts_with = "baseline")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "new",
+        conflicts_with = "baseline"
+    )]
     pub old: Vec<PathBuf>,
     /// A file of the experiment, once for each
     #[arg(long, value_name = "FILE", requires = "old")]

@@ -47,7 +47,11 @@ impl Run {
         let known = seconds > 0.0 && seconds < LONGEST;
         Self {
             seconds: known.then_some(seconds),
-            value: if seconds >= LONGEST { f64::NAN } else { self.value },
+            value: if seconds >= LONGEST {
+                f64::NAN
+            } else {
+                self.value
+            },
             ..self
         }
     }
@@ -133,7 +137,12 @@ impl SampleFile {
     pub(crate) fn add(&mut self, benchmark: Benchmark) {
         // A file lists the runs of a benchmark one after the other, so the
         // place is near the end.
-        match self.benchmarks.iter_mut().rev().find(|b| b.is_same(&benchmark)) {
+        match self
+            .benchmarks
+            .iter_mut()
+            .rev()
+            .find(|b| b.is_same(&benchmark))
+        {
             Some(there) => there.runs.extend(benchmark.runs),
             None => self.benchmarks.push(benchmark),
         }
@@ -160,7 +169,8 @@ impl SampleFile {
 
     /// Notes what the file says of the machine, if it says it.
     pub(crate) fn said(&mut self, name: &'static str, value: Option<&str>) {
-        self.said.extend(value.map(|value| (name, value.to_owned())));
+        self.said
+            .extend(value.map(|value| (name, value.to_owned())));
     }
 
     /// Returns the same, each run of a benchmark a process of its own.
@@ -190,7 +200,10 @@ impl SampleFile {
         let mut all = files.next().unwrap_or_default();
         let first = all.label.clone();
         let note = |label: &str, notes: Vec<String>| -> Vec<String> {
-            notes.into_iter().map(|note| format!("{label}: {note}")).collect()
+            notes
+                .into_iter()
+                .map(|note| format!("{label}: {note}"))
+                .collect()
         };
         let mut dates = vec![all.measured];
         let mut next = all.next_process();
@@ -209,13 +222,19 @@ impl SampleFile {
                     all.format.program()
                 ));
             }
-            let odd = file.said.into_iter().filter(|said| !all.said.contains(said));
+            let odd = file
+                .said
+                .into_iter()
+                .filter(|said| !all.said.contains(said));
             let odd: Setting = odd.collect();
             all.said.extend(odd);
             all.notes.extend(note(&file.label, file.notes));
             dates.push(file.measured);
             for mut benchmark in std::mem::take(&mut file.benchmarks) {
-                benchmark.runs.iter_mut().for_each(|run| run.process += next);
+                benchmark
+                    .runs
+                    .iter_mut()
+                    .for_each(|run| run.process += next);
                 all.add(benchmark);
             }
             next = after;

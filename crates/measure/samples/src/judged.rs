@@ -115,7 +115,10 @@ impl JudgedSamples {
     /// benchmark of the family alone.
     #[must_use]
     pub fn processes_needed(&self) -> usize {
-        samples_needed(self.judging.settings.family, self.primaries().count().max(1))
+        samples_needed(
+            self.judging.settings.family,
+            self.primaries().count().max(1),
+        )
     }
 
     /// Returns the verdicts that decide.

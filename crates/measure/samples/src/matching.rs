@@ -118,12 +118,24 @@ pub fn compare(mut baseline: SampleFile, mut experiment: SampleFile, how: Matchi
         notes.extend(rename_the_only_one(&ours, &mut theirs));
     }
     notes.extend(other_processors(&ours, &theirs));
-    let packages: BTreeSet<&str> = ours.iter().chain(&theirs).map(|b| b.package.as_str()).collect();
+    let packages: BTreeSet<&str> = ours
+        .iter()
+        .chain(&theirs)
+        .map(|b| b.package.as_str())
+        .collect();
     // A name without a package is a whole name where there is no more than one package.
-    let named = packages.iter().filter(|package| !package.is_empty()).count() > 1;
+    let named = packages
+        .iter()
+        .filter(|package| !package.is_empty())
+        .count()
+        > 1;
     let all_named = !packages.contains("");
     let key = |b: &Benchmark| -> Key {
-        let package = if named && all_named { b.package.clone() } else { String::new() };
+        let package = if named && all_named {
+            b.package.clone()
+        } else {
+            String::new()
+        };
         (b.name.clone(), package, b.metric.clone())
     };
     let mut by_name: BTreeMap<Key, Vec<Benchmark>> = BTreeMap::new();
@@ -156,7 +168,9 @@ pub fn compare(mut baseline: SampleFile, mut experiment: SampleFile, how: Matchi
         let same = others.iter().position(|o| differs(&benchmark, o).is_none());
         let other = others.remove(same.unwrap_or(0));
         if let Some(why) = differs(&benchmark, &other) {
-            compared.unmatched.push(unmatched(&benchmark, Why::Setting(why)));
+            compared
+                .unmatched
+                .push(unmatched(&benchmark, Why::Setting(why)));
             continue;
         }
         match matched(benchmark, other, how, &mut uneven) {
@@ -170,7 +184,9 @@ pub fn compare(mut baseline: SampleFile, mut experiment: SampleFile, how: Matchi
             if named && all_named {
                 benchmark.name = format!("{} {}", benchmark.package, benchmark.name);
             }
-            compared.unmatched.push(unmatched(&benchmark, Why::OnlyExperiment));
+            compared
+                .unmatched
+                .push(unmatched(&benchmark, Why::OnlyExperiment));
         }
     }
     if uneven > 0 {
@@ -296,7 +312,8 @@ fn matched(
     }
     let runs = || baseline.runs.iter().chain(&experiment.runs);
     let has_zero = runs().any(|run| run.value == 0.0);
-    let ranks = has_zero && (baseline.role == Role::Screening || exact && units::seconds(&baseline.unit).is_none());
+    let ranks = has_zero
+        && (baseline.role == Role::Screening || exact && units::seconds(&baseline.unit).is_none());
     if ranks && !runs().all(|run| run.value >= 0.0 && run.value.is_finite()) {
         return Err(unmatched(&baseline, Why::Zero));
     }
@@ -341,7 +358,10 @@ fn matched(
 /// equal by chance.
 fn is_identical([baseline, experiment]: [&Vec<Run>; 2]) -> bool {
     let mut values: Vec<f64> = baseline.iter().map(|run| run.value).collect();
-    let same = values.iter().copied().eq(experiment.iter().map(|run| run.value));
+    let same = values
+        .iter()
+        .copied()
+        .eq(experiment.iter().map(|run| run.value));
     values.sort_by(f64::total_cmp);
     values.dedup();
     same && baseline.len() >= MIN_SAMPLES && values.len() >= 3
@@ -385,7 +405,10 @@ fn median(runs: &[Run]) -> f64 {
 fn spread(sides: &[Vec<Run>; 2]) -> Option<f64> {
     let of = |side: &Vec<Run>| {
         let values = || side.iter().map(|run| run.value);
-        let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+        let (least, most) = (
+            values().fold(f64::MAX, f64::min),
+            values().fold(0.0, f64::max),
+        );
         (side.len() > 1 && least > 0.0).then(|| most / least - 1.0)
     };
     sides.iter().filter_map(of).reduce(f64::max)
@@ -394,7 +417,11 @@ fn spread(sides: &[Vec<Run>; 2]) -> Option<f64> {
 /// Replaces each value by one that grows with its rank. A test of ranks gives the same p,
 /// and no two different values are within any margin of each other.
 fn rank(baseline: &mut [Run], experiment: &mut [Run]) {
-    let mut values: Vec<f64> = baseline.iter().chain(&*experiment).map(|r| r.value).collect();
+    let mut values: Vec<f64> = baseline
+        .iter()
+        .chain(&*experiment)
+        .map(|r| r.value)
+        .collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
     let step = (500.0 / values.len() as f64).min(1.0);

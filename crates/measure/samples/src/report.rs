@@ -250,11 +250,18 @@ fn few_processes(judged: &JudgedSamples) -> Option<String> {
     let least = baseline.min(experiment);
     let (are, cannot) = match least {
         1 => ("is of one process a side".to_owned(), "One".to_owned()),
-        n => (format!("is of {n} processes a side at least"), n.to_string()),
+        n => (
+            format!("is of {n} processes a side at least"),
+            n.to_string(),
+        ),
     };
     let of = match rows.len() == judged.primaries().count() {
         true => format!("Every benchmark {are}"),
-        false => format!("{} of the benchmarks {}", rows.len(), are.replacen("is", "are", 1)),
+        false => format!(
+            "{} of the benchmarks {}",
+            rows.len(),
+            are.replacen("is", "are", 1)
+        ),
     };
     let more = match judged.judging.process_noise {
         Some(noise) => format!(
@@ -352,7 +359,10 @@ fn unmatched(judged: &JudgedSamples) -> Vec<String> {
     let mut settings: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for unmatched in all.iter().filter(|u| u.role == Role::Primary) {
         if let Why::Setting(what) = &unmatched.why {
-            settings.entry(what).or_default().push(unmatched.name.clone());
+            settings
+                .entry(what)
+                .or_default()
+                .push(unmatched.name.clone());
         }
     }
     for (what, names) in settings {
@@ -444,7 +454,10 @@ fn conclusion(judged: &JudgedSamples) -> Vec<String> {
     let counts = judged.gating().filter(|row| row.of.role == Role::Screening);
     let counts: Vec<String> = counts.map(exact_count).collect();
     if !counts.is_empty() {
-        sentences.push(format!("The same in every run of a side: {}.", counts.join("; ")));
+        sentences.push(format!(
+            "The same in every run of a side: {}.",
+            counts.join("; ")
+        ));
     }
     sentences.extend(mean(judged).map(|mean| mean.sentence()));
     if of > 0 {
@@ -523,7 +536,11 @@ fn message(judged: &JudgedSamples, row: &JudgedRow) -> String {
         Verdict::Flat { .. } => format!("Shown to be flat in {metric}: it differs{by}."),
         Verdict::Unclear { .. } => format!(
             "It is unclear whether {metric} differs{}: {}.",
-            if by.is_empty() { String::new() } else { format!("; it does{by} in these samples") },
+            if by.is_empty() {
+                String::new()
+            } else {
+                format!("; it does{by} in these samples")
+            },
             why_unclear(judged, row)
         ),
         Verdict::Invalid(reasons) => {
@@ -532,7 +549,9 @@ fn message(judged: &JudgedSamples, row: &JudgedRow) -> String {
         }
     };
     match row.judged.estimate.map(|e| e.sampling) {
-        Some(Sampling::Pairs(pairs)) => format!("{text} There are {}.", number::count(pairs, "pair")),
+        Some(Sampling::Pairs(pairs)) => {
+            format!("{text} There are {}.", number::count(pairs, "pair"))
+        }
         Some(Sampling::Independent {
             baseline,
             experiment,

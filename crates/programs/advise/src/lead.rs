@@ -164,25 +164,23 @@ pub(crate) fn confirm(lock: &Candidate, info: &Info) -> Option<String> {
         "" => String::new(),
         folder => format!("cd {} && ", shlex::try_quote(folder).ok()?),
     };
-    let program = &info.command;
-    let baseline = format!("{folder}{program}");
-    let wait = wait_option(lock);
-    let experiment = format!(
-        "{folder}locklab run --lock {}{wait} -- {program}",
-        lock.lock
-    );
-    // Within single quotes a line cannot be continued: the quotes end before.
-    let quoted = |option: &str, words: &str| {
-        let words = words.replace('\'', "'\\''");
-        let begin = format!("  {option} '");
-        format!("{}'", continued(&begin, &words, ["'\\", "'"]))
+    // The same interposer is under both sides, so that its start is in neither's favour.
+    let wait = match wait_option(lock).strip_prefix(" --wait ") {
+        Some(wait) => format!(" \\\n  --experiment-env LOCKLAB_WAIT={wait}"),
+        None => String::new(),
     };
+    // Within single quotes a line cannot be continued: the quotes end before.
+    let words = format!("{folder}exec {}", info.command).replace('\'', "'\\''");
+    let command = continued("  -- sh -c '", &words, ["'\\", "'"]);
     Some(format!(
-        "locklab compare \\\n{} \\\n{}",
-        quoted("--baseline", &baseline),
-        quoted("--experiment", &experiment)
+        "locklab compare \\\n  --baseline-lock {PTHREAD_INTERPOSED} --experiment-lock {}{wait} \\\n\
+         {command}'",
+        lock.lock
     ))
 }
+
+/// glibc's own mutexes behind the interposer, as `compare` calls them.
+const PTHREAD_INTERPOSED: &str = "pthread-interposed";
 
 #[cfg(test)]
 mod tests {
@@ -214,23 +212,25 @@ mod tests {
         let lock = Candidate::named("mcs").unwrap();
         let printed = confirm(&lock, &info(&command, "/home/a user")).unwrap();
         let outer = words(&printed);
-        assert_eq!(outer[..3], ["locklab", "compare", "--baseline"]);
-        let inner = words(&outer[3]);
-        assert_eq!(inner[..3], ["cd", "/home/a user", "&&"]);
-        assert_eq!(inner[3..], arguments);
-        let inner = words(&outer[5]);
+        // Both sides have the same wrapper, so a lock against itself is flat.
         assert_eq!(
-            inner[3..9],
+            outer[..10],
             [
                 "locklab",
-                "run",
-                "--lock",
+                "compare",
+                "--baseline-lock",
+                "pthread-interposed",
+                "--experiment-lock",
                 "mcs",
-                "--wait",
-                "spin-then-park"
+                "--experiment-env",
+                "LOCKLAB_WAIT=spin-then-park",
+                "--",
+                "sh"
             ]
         );
-        assert_eq!(inner[10..], arguments);
+        let inner = words(&outer[11]);
+        assert_eq!(inner[..4], ["cd", "/home/a user", "&&", "exec"]);
+        assert_eq!(inner[4..], arguments);
     }
 
     #[test]

@@ -3,15 +3,13 @@
 //! JUnit has no standard. What is written here is what Jenkins' `junit-10.xsd`,
 //! Ant's schema and Azure's (which is Ant's) all allow: Ant's has no attribute
 //! of `testsuites` and no output of a test case, and Jenkins' has no `skipped`
-//! of `testsuites`.
+//! of `testsuites`. Ant's requires a time too, which is left out where none is known: readers
+//! show it.
 
 use super::clean::clean;
 use crate::{Document, Finding};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
-
-/// Ant's schema requires a time; this one says that none is known.
-const NO_TIME: &str = "1970-01-01T00:00:00";
 
 /// Returns one test case a verdict. Those whose verdict is in `failing` fail; of the
 /// others, unclear, invalid and incomplete ones are skipped, so that nobody
@@ -29,7 +27,7 @@ pub fn junit(document: &Document, failing: &[&str]) -> String {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites {
             testsuite id="0" package="locklab" name=(title) hostname="localhost"
-                timestamp=(document.started.as_deref().unwrap_or(NO_TIME))
+                timestamp=[document.started.as_deref()]
                 tests=(findings.len()) failures=(failures) errors="0" skipped=(skips)
                 time=(time(seconds)) {
                 properties {
@@ -38,7 +36,7 @@ pub fn junit(document: &Document, failing: &[&str]) -> String {
                     }
                 }
                 @for finding in findings {
-                    testcase name=(token(&finding.name)) classname=(token(&finding.metric))
+                    testcase name=(token(&finding.name)) classname=(token(finding.file.as_deref().unwrap_or(&document.title)))
                         time=(time(finding.seconds.unwrap_or(0.0))) {
                         @let message = clean(&finding.message);
                         @if fails(&finding) {

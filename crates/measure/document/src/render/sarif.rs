@@ -29,7 +29,7 @@ const RULES: [(&str, &str, &str); 4] = [
     (
         "incomplete",
         "Not measured, or not with all its pairs.",
-        "The report says what is missing; --resume continues.",
+        "The report says what is missing; a comparison goes on with --resume.",
     ),
 ];
 
@@ -88,6 +88,7 @@ pub fn sarif(document: &Document, failing: &[&str]) -> Value {
         "runs": [{
             "tool": { "driver": {
                 "name": "locklab",
+                "informationUri": "https://github.com/locklab/locklab",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
                 "rules": rules,
             }},
@@ -102,19 +103,21 @@ pub(super) fn is_problem(finding: &Finding, failing: &[&str]) -> bool {
     finding.verdict == "worse" || failing.contains(&finding.verdict)
 }
 
-/// Returns a path as a repository has it: relative, with slashes.
+/// Returns a path as a repository has it, with slashes.
 pub(super) fn path_in_repository(path: &str) -> String {
     let path = path.replace('\\', "/");
-    let path = path.trim().trim_start_matches("./");
-    path.trim_start_matches('/').to_owned()
+    path.trim().trim_start_matches("./").to_owned()
 }
 
-/// Returns a path as a relative reference of RFC 3986, which a code host finds in its
-/// copy of the repository. That of a path outside of it, or of what is no path,
-/// leads nowhere, but is valid.
+/// Returns a path as a reference of RFC 3986: relative, as a code host finds it in its copy of
+/// the repository, and whole where the path is.
 fn uri(path: &str) -> String {
-    let mut uri = String::new();
-    for byte in path_in_repository(path).bytes() {
+    let path = path_in_repository(path);
+    let mut uri = match path.starts_with('/') {
+        true => "file://".to_owned(),
+        false => String::new(),
+    };
+    for byte in path.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
                 uri.push(byte.into());
@@ -135,9 +138,9 @@ mod tests {
     use super::uri;
 
     #[test]
-    fn a_path_becomes_a_relative_reference() {
+    fn a_path_becomes_a_reference() {
         assert_eq!(uri("./experiments/a b.toml"), "experiments/a%20b.toml");
-        assert_eq!(uri("/tmp/x:y.c"), "tmp/x%3Ay.c");
+        assert_eq!(uri("/tmp/x:y.c"), "file:///tmp/x%3Ay.c");
         assert_eq!(uri(r"bench\sort.toml"), "bench/sort.toml");
         assert_eq!(uri("Größe"), "Gr%C3%B6%C3%9Fe");
         assert_eq!(uri(" "), "locklab");

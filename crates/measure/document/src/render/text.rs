@@ -80,7 +80,11 @@ fn metrics(page: &mut Page, rows: &[MetricRow]) {
     let (names, figures) = if tested { (14, 11) } else { (25, 13) };
     let line = |name: &str, b: &str, e: &str, delta: &str, sig: &str, test: &str| {
         let line = format!("{name:<names$} {b:>figures$} {e:>figures$} {delta:>9}  {sig:<6}");
-        if tested { format!("{line} {test}") } else { line }
+        if tested {
+            format!("{line} {test}")
+        } else {
+            line
+        }
     };
     let test = if tested { "Test" } else { "" };
     let head = line("Metric", "Baseline", "Experiment", "Delta", "Sig", test);

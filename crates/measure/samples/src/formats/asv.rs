@@ -49,7 +49,8 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                 true => value.as_f64().map(Run::new).into_iter().collect(),
             };
             if runs.is_empty() {
-                file.notes.push(format!("{name} has no result; it failed or was skipped."));
+                file.notes
+                    .push(format!("{name} has no result; it failed or was skipped."));
                 continue;
             }
             let parameters = combinations.get(i).cloned().unwrap_or_default();
@@ -67,7 +68,12 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
 fn combinations(params: Option<&Value>) -> Vec<String> {
     let mut all = vec![String::new()];
     for axis in params.and_then(Value::as_array).into_iter().flatten() {
-        let values: Vec<&str> = axis.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let values: Vec<&str> = axis
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         all = all
             .iter()
             .flat_map(|before| values.iter().map(move |value| format!("{before} {value}")))

@@ -11,7 +11,9 @@ use serde_json::Value;
 pub(super) fn github(input: &Input) -> Option<SampleFile> {
     let entries = input.json.as_ref()?.as_array()?;
     let is = |entry: &Value| {
-        !text(entry, "name").is_empty() && entry.get("unit").is_some() && entry.get("value").is_some()
+        !text(entry, "name").is_empty()
+            && entry.get("unit").is_some()
+            && entry.get("value").is_some()
     };
     if entries.is_empty() || !entries.iter().all(is) {
         return None;
@@ -20,9 +22,9 @@ pub(super) fn github(input: &Input) -> Option<SampleFile> {
     for entry in entries {
         let unit = text(entry, "unit");
         let value = &entry["value"];
-        let value = value.as_str().map_or(number(Some(value)), |text| {
-            text.parse().unwrap_or(f64::NAN)
-        });
+        let value = value
+            .as_str()
+            .map_or(number(Some(value)), |text| text.parse().unwrap_or(f64::NAN));
         file.add(of(text(entry, "name"), unit, value));
     }
     Some(file.of_processes())
@@ -33,7 +35,9 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let benchmarks = input.json.as_ref()?.as_object()?;
     let mut file = SampleFile::default();
     for (name, measures) in benchmarks {
-        let measures = measures.as_object().filter(|measures| !measures.is_empty())?;
+        let measures = measures
+            .as_object()
+            .filter(|measures| !measures.is_empty())?;
         for (measure, metric) in measures {
             let value = metric.get("value")?.as_f64()?;
             // Bencher's own measures have these units.

@@ -16,7 +16,10 @@ fn xml(text: &str) -> Option<SampleFile> {
     let document = roxmltree::Document::parse(text).ok()?;
     let mut file = SampleFile::default();
     let mut any = false;
-    for result in document.descendants().filter(|n| n.has_tag_name("BenchmarkResults")) {
+    for result in document
+        .descendants()
+        .filter(|n| n.has_tag_name("BenchmarkResults"))
+    {
         any = true;
         let mean = result.children().find(|n| n.has_tag_name("mean"))?;
         let case = result.ancestors().find(|n| n.has_tag_name("TestCase"));
@@ -57,7 +60,9 @@ fn columns(text: &str) -> Option<SampleFile> {
                     before.clear();
                 }
                 // A long name goes on in the next line; a line of numbers is the deviation.
-                [first, ..] if first.parse::<f64>().is_err() && !first.starts_with(['-', '=', '.']) => {
+                [first, ..]
+                    if first.parse::<f64>().is_err() && !first.starts_with(['-', '=', '.']) =>
+                {
                     before = words.join(" ");
                 }
                 _ => before.clear(),

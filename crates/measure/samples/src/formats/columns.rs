@@ -95,7 +95,11 @@ impl Columns {
 
     /// Returns the columns of a table whose titles are names of benchmarks, or that has a
     /// name and then only values; `None` if any row has anything else.
-    fn of_benchmarks(titles: &StringRecord, rest: &[StringRecord], name: Option<usize>) -> Option<Self> {
+    fn of_benchmarks(
+        titles: &StringRecord,
+        rest: &[StringRecord],
+        name: Option<usize>,
+    ) -> Option<Self> {
         let first = usize::from(name.is_some());
         let whole = |row: &StringRecord| {
             row.len() == titles.len() && row.iter().skip(first).all(|cell| number(cell).is_some())
@@ -124,12 +128,16 @@ impl Columns {
             false => {
                 row.len() >= 2
                     && number(&row[0]).is_none()
-                    && row.iter().skip(1).all(|cell| cell.is_empty() || number(cell).is_some())
+                    && row
+                        .iter()
+                        .skip(1)
+                        .all(|cell| cell.is_empty() || number(cell).is_some())
             }
         };
         rows.iter().all(whole).then(|| Self {
             name: (!alone).then_some(0),
-            values: (usize::from(!alone)..rows.iter().map(StringRecord::len).max().unwrap_or(0)).collect(),
+            values: (usize::from(!alone)..rows.iter().map(StringRecord::len).max().unwrap_or(0))
+                .collect(),
             ..Self::default()
         })
     }
@@ -150,7 +158,9 @@ fn number(text: &str) -> Option<f64> {
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     // This is how perf's files begin.
-    let text = input.plain().filter(|text| !text.starts_with("# started on"))?;
+    let text = input
+        .plain()
+        .filter(|text| !text.starts_with("# started on"))?;
     // Of a table that the caller named, the reason is of use.
     let refused = |why: &str| {
         input.asked.then(|| SampleFile {
@@ -158,7 +168,10 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             ..SampleFile::default()
         })
     };
-    let lines = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let lines = || {
+        text.lines()
+            .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+    };
     let first = lines().next().unwrap_or_default();
     let separator = [b';', b'\t', b',']
         .into_iter()

@@ -11,7 +11,12 @@ const FIGURES: [(&[&str], &str, &str, bool); 4] = [
     (&["iops"], "iops", "ops/s", true),
     (&["bw_bytes"], "bandwidth", "B/s", true),
     (&["lat_ns", "mean"], "latency", "ns", false),
-    (&["clat_ns", "percentile", "99.000000"], "p99 latency", "ns", false),
+    (
+        &["clat_ns", "percentile", "99.000000"],
+        "p99 latency",
+        "ns",
+        false,
+    ),
 ];
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
@@ -23,7 +28,8 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     for job in input.list("jobs")? {
         if number(job.get("error")) > 0.0 {
             let name = text(job, "jobname");
-            file.notes.push(format!("The job {name} failed, and is left out."));
+            file.notes
+                .push(format!("The job {name} failed, and is left out."));
             continue;
         }
         for direction in ["read", "write", "trim"] {
@@ -37,8 +43,16 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                 let seconds = 1e-3 * number(of.get("runtime"));
                 file.add(Benchmark {
                     metric: (*metric).into(),
-                    direction: if *more { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
-                    role: if i == 0 { Role::Primary } else { Role::Screening },
+                    direction: if *more {
+                        Direction::HigherIsBetter
+                    } else {
+                        Direction::LowerIsBetter
+                    },
+                    role: if i == 0 {
+                        Role::Primary
+                    } else {
+                        Role::Screening
+                    },
                     ..Benchmark::time(
                         format!("{} {direction}", text(job, "jobname")),
                         *unit,

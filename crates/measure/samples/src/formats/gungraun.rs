@@ -10,7 +10,10 @@ use serde_json::Value;
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let one = input.json.iter().filter(|_| input.lines.is_empty());
     let all: Vec<&Value> = one.chain(&input.lines).collect();
-    let is = |v: &&Value| v.get("module_path").is_some() && (v.get("profiles").is_some() || v.get("callgrind_summary").is_some());
+    let is = |v: &&Value| {
+        v.get("module_path").is_some()
+            && (v.get("profiles").is_some() || v.get("callgrind_summary").is_some())
+    };
     if all.is_empty() || input.note.is_some() || !all.iter().all(|v| is(v)) {
         return None;
     }
@@ -19,11 +22,18 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         let name = [text(benchmark, "module_path"), text(benchmark, "id")].join(" ");
         let mut counts = Vec::new();
         find(benchmark, &mut counts);
-        let decides = counts.iter().position(|(event, _)| event == "Ir").unwrap_or(0);
+        let decides = counts
+            .iter()
+            .position(|(event, _)| event == "Ir")
+            .unwrap_or(0);
         for (i, (event, count)) in counts.into_iter().enumerate() {
             file.add_once(Benchmark {
                 metric: event,
-                role: if i == decides { Role::Primary } else { Role::Screening },
+                role: if i == decides {
+                    Role::Primary
+                } else {
+                    Role::Screening
+                },
                 drifts: false,
                 ..Benchmark::time(name.trim(), "", vec![Run::new(count)])
             });
@@ -43,7 +53,10 @@ fn find(value: &Value, counts: &mut Vec<(String, f64)>) {
                     [side] => metrics.get(*side),
                     _ => at(metrics, &["Both"])?.get(0),
                 });
-            let count = count.and_then(|v| v.as_f64().or_else(|| v.as_object()?.values().next()?.as_f64()));
+            let count = count.and_then(|v| {
+                v.as_f64()
+                    .or_else(|| v.as_object()?.values().next()?.as_f64())
+            });
             counts.extend(count.map(|count| (event.clone(), count)));
         }
         return;

@@ -6,7 +6,11 @@ use crate::benchmark::{Benchmark, Run, SampleFile};
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let results = input.list("results")?;
-    if results.is_empty() || results.iter().any(|result| text(result, "command").is_empty()) {
+    if results.is_empty()
+        || results
+            .iter()
+            .any(|result| text(result, "command").is_empty())
+    {
         return None;
     }
     let mut file = SampleFile::default();

@@ -66,7 +66,10 @@ impl<'a> Input<'a> {
 
 /// Returns the objects of a text that has one in each line. Only the last may be cut off.
 fn lines(text: &str) -> Vec<Value> {
-    let texts: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let texts: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let mut objects = Vec::new();
     for (at, line) in texts.iter().enumerate() {
         match serde_json::from_str::<Value>(line) {

@@ -25,7 +25,9 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         // The path of the virtual machine is all that says the system.
         let system = match text(entry, "jvm") {
             "" => None,
-            jvm if jvm.starts_with("/Library/") || jvm.starts_with("/Applications/") => Some("macOS"),
+            jvm if jvm.starts_with("/Library/") || jvm.starts_with("/Applications/") => {
+                Some("macOS")
+            }
             jvm if jvm.contains(":\\") => Some("Windows"),
             _ => Some("Linux or another Unix"),
         };

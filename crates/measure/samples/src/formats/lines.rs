@@ -51,7 +51,11 @@ pub(super) fn criterion(input: &Input) -> Option<SampleFile> {
         let [_, _, value, unit, ..] = words[..] else {
             return None;
         };
-        let name = if name.trim().is_empty() { before } else { name.trim() };
+        let name = if name.trim().is_empty() {
+            before
+        } else {
+            name.trim()
+        };
         let (value, unit) = figure_and_unit(value, unit)?;
         Some(Benchmark::time(name, unit, vec![Run::new(value)]))
     }))
@@ -70,18 +74,35 @@ fn figures(text: &str, name: &str, figures: &[Figure]) -> Option<SampleFile> {
                 continue;
             };
             // sysbench has the figure per second in parentheses.
-            let rest = rest.split_once('(').filter(|(_, r)| r.contains("per sec")).map_or(rest, |(_, r)| r);
+            let rest = rest
+                .split_once('(')
+                .filter(|(_, r)| r.contains("per sec"))
+                .map_or(rest, |(_, r)| r);
             let figure = rest.split_whitespace().next().unwrap_or_default();
-            let digits = figure.trim_end_matches(char::is_alphabetic).trim_end_matches('µ');
+            let digits = figure
+                .trim_end_matches(char::is_alphabetic)
+                .trim_end_matches('µ');
             let own = &figure[digits.len()..];
             let Ok(value) = digits.parse::<f64>() else {
                 continue;
             };
             found.push(Benchmark {
                 metric: (*metric).into(),
-                direction: if *more { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
-                role: if at == 0 { Role::Primary } else { Role::Screening },
-                ..Benchmark::time(name, if own.is_empty() { unit } else { own }, vec![Run::new(value)])
+                direction: if *more {
+                    Direction::HigherIsBetter
+                } else {
+                    Direction::LowerIsBetter
+                },
+                role: if at == 0 {
+                    Role::Primary
+                } else {
+                    Role::Screening
+                },
+                ..Benchmark::time(
+                    name,
+                    if own.is_empty() { unit } else { own },
+                    vec![Run::new(value)],
+                )
             });
         }
     }
@@ -111,8 +132,12 @@ pub(super) fn sysbench(input: &Input) -> Option<SampleFile> {
 }
 
 pub(super) fn wrk(input: &Input) -> Option<SampleFile> {
-    let text = input.plain().filter(|text| text.contains("Requests/sec:"))?;
-    let first = text.lines().find_map(|line| Some(line.split_once("test @ ")?.1.trim()));
+    let text = input
+        .plain()
+        .filter(|text| text.contains("Requests/sec:"))?;
+    let first = text
+        .lines()
+        .find_map(|line| Some(line.split_once("test @ ")?.1.trim()));
     figures(
         text,
         first.unwrap_or("wrk"),

@@ -59,25 +59,25 @@ const FORMS: &[Form] = &[
     form("hyperfine", "hyperfine", "`--export-json FILE`; one file with two commands is both sides", hyperfine::read),
     form("go", "Go's benchmarks", "`go test -bench . -count 10 > FILE`, or with `-json`", go::read),
     form("google", "Google Benchmark", "`--benchmark_repetitions=20 --benchmark_out=FILE`", google::read),
-    form("criterion", "criterion", "`target/criterion`, with `@NAME` for a saved baseline; one `sample.json` or `raw.csv`; the messages of `cargo criterion`", criterion::read),
+    form("criterion", "criterion", "`target/criterion`, with `@NAME` for a saved baseline; `sample.json`, `raw.csv`, or messages of `cargo criterion`", criterion::read),
     form("pytest", "pytest-benchmark", "`--benchmark-json=FILE`", pytest::read),
     form("jmh", "JMH", "`-rf json`; each fork is a process", jmh::read),
-    form("perf-stat", "perf stat", "`-x, --append -o FILE` or `-j`, once for each run; `-e duration_time` for elapsed time", perf_stat::read),
+    form("perf-stat", "perf stat", "`-x, --append -o FILE` or `-j`, once a run; `-e duration_time` for elapsed time", perf_stat::read),
     form("benchmarkdotnet", "BenchmarkDotNet", "`--exporters fulljson`; each launch is a process", benchmarkdotnet::read),
     form("asv", "asv", "`--record-samples`; a file of `results/MACHINE`", asv::read),
-    form("gungraun", "gungraun", "`--output-format=json > FILE`; counts of instructions", gungraun::read),
+    form("gungraun", "gungraun", "`--output-format=json > FILE`", gungraun::read),
     form("vitest", "vitest", "`vitest bench --outputJson FILE`, with `includeSamples`", javascript::vitest),
-    form("fio", "fio", "`--output-format=json`: one figure a file", fio::read),
-    form("catch2", "Catch2", "its text, or `-r xml`: one mean a file", catch2::read),
-    form("libtest", "cargo bench", "its text: one median a file", lines::libtest),
-    form("criterion-text", "criterion's text", "one estimate a file; the folder has the samples", lines::criterion),
-    form("sysbench", "sysbench", "its text: one figure a file", lines::sysbench),
-    form("wrk", "wrk", "its text: one figure a file", lines::wrk),
-    form("github", "github-action-benchmark", "`[{name, unit, value}]`: one figure a file", bencher::github),
+    form("fio", "fio", "`--output-format=json`", fio::read),
+    form("catch2", "Catch2", "its text, or `-r xml`", catch2::read),
+    form("libtest", "cargo bench", "its text", lines::libtest),
+    form("criterion-text", "criterion's text", "without samples, which its folder has", lines::criterion),
+    form("sysbench", "sysbench", "its text", lines::sysbench),
+    form("wrk", "wrk", "its text", lines::wrk),
+    form("github", "github-action-benchmark", "`[{name,unit,value}]`", bencher::github),
     form("tinybench", "tinybench", "`JSON.stringify(bench.tasks)`", javascript::tinybench),
-    form("bencher", "Bencher", "its metric format: one figure a file", bencher::read),
-    form("locklab", "Locklab", "`--json` of `compare`, `kernel` or `matrix`: a sample is the ratio of a pair", locklab::read),
-    form("csv", "a table", "names and values, with titles (`name,value,unit,at,better`) or without; `;` with a decimal comma; two columns of values are both sides", columns::read),
+    form("bencher", "Bencher", "its metric format", bencher::read),
+    form("locklab", "Locklab", "`--json` of a comparison: a sample is the ratio of a pair", locklab::read),
+    form("csv", "a table", "names and values, with titles (`name,value,unit,at,better`) or without; `;` with decimal commas; two columns of values are both sides", columns::read),
 ];
 
 /// A form that is known and has no samples: how it is recognised, and what to give instead.
@@ -138,12 +138,11 @@ impl Format {
         programs.join(", ")
     }
 
-    /// Returns the table of all forms in Markdown, as the documentation has it.
+    /// Returns the list of all forms in Markdown, as the documentation has it.
     #[must_use]
-    pub fn table() -> String {
-        let row = |form: &Form| format!("| {} | {} |\n", form.program, form.export);
-        let rows: String = FORMS.iter().map(row).collect();
-        format!("| program | how it writes samples |\n| --- | --- |\n{rows}")
+    pub fn list() -> String {
+        let row = |form: &Form| format!("- **{}**: {}\n", form.program, form.export);
+        FORMS.iter().map(row).collect()
     }
 }
 

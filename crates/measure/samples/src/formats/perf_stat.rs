@@ -74,7 +74,9 @@ impl Line {
             interval: object.get("interval").is_some(),
             value: Some(value).filter(|text| is_value(text))?.into(),
             unit: text(object, "unit").into(),
-            event: Some(text(object, "event")).filter(|e| !e.is_empty())?.into(),
+            event: Some(text(object, "event"))
+                .filter(|e| !e.is_empty())?
+                .into(),
             mean: object.get("variance").is_some(),
             counted: object.get("pcnt-running").and_then(Value::as_f64),
         })
@@ -125,7 +127,10 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let text = input.plain()?;
     let started = text.lines().find_map(|l| l.strip_prefix("# started on "));
     let started = started.and_then(moment_of_c);
-    let lines = || text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with('#'));
+    let lines = || {
+        text.lines()
+            .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
+    };
     if text.contains("Performance counter stats for") {
         // The rest of the text is the program's own.
         return of_lines(lines().filter_map(Line::of_text), started);
@@ -184,7 +189,9 @@ fn of_lines(lines: impl Iterator<Item = Line>, started: Option<f64>) -> Option<S
         benchmark.role = Role::Primary;
         // The event that decides is what the name must say.
         let name = format!("perf stat, {}", benchmark.metric);
-        file.benchmarks.iter_mut().for_each(|b| b.name.clone_from(&name));
+        file.benchmarks
+            .iter_mut()
+            .for_each(|b| b.name.clone_from(&name));
     }
     let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
     if means {

@@ -34,7 +34,13 @@ fn gate(found: &JudgedSamples) -> Result<Option<FailOn>, String> {
 #[test]
 fn a_count_that_was_zero_and_is_one_is_worse() {
     let found = given("go-allocs-0.txt", "go-allocs-1.txt");
-    let row = |metric: &str| found.rows.iter().find(|row| row.of.metric == metric).unwrap();
+    let row = |metric: &str| {
+        found
+            .rows
+            .iter()
+            .find(|row| row.of.metric == metric)
+            .unwrap()
+    };
     for metric in ["allocs/op", "B/op"] {
         assert_eq!(row(metric).judged.verdict, Verdict::Worse, "{metric}");
         assert!(row(metric).judged.p < 0.001);
@@ -42,11 +48,18 @@ fn a_count_that_was_zero_and_is_one_is_worse() {
     assert_eq!(row("allocs/op").of.medians, Some([0.0, 1.0]));
     assert_eq!(gate(&found), Ok(Some(FailOn::Worse)));
     let conclusion = document(&found, "").data["conclusion"].to_string();
-    assert!(conclusion.contains("X-8: allocs/op is worse (0 to 1.000)"), "{conclusion}");
+    assert!(
+        conclusion.contains("X-8: allocs/op is worse (0 to 1.000)"),
+        "{conclusion}"
+    );
     // The other way it is better, and none at all is flat.
     let back = given("go-allocs-1.txt", "go-allocs-0.txt");
     assert_eq!(gate(&back), Ok(None));
-    assert!(back.rows.iter().any(|row| row.judged.verdict == Verdict::Better));
+    assert!(
+        back.rows
+            .iter()
+            .any(|row| row.judged.verdict == Verdict::Better)
+    );
 }
 
 #[test]
@@ -54,11 +67,19 @@ fn another_system_and_processor_are_not_compared() {
     let found = given("go-linux-amd64.txt", "go-darwin-arm64.txt");
     assert!(found.rows.is_empty(), "{:?}", words(&found));
     let said = notes(&found);
-    for part in ["OS linux and darwin", "architecture amd64 and arm64", "Apple M1", "X-8"] {
+    for part in [
+        "OS linux and darwin",
+        "architecture amd64 and arm64",
+        "Apple M1",
+        "X-8",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let error = gate(&found).unwrap_err();
-    assert!(error.contains("judged nothing") && error.contains("OS linux"), "{error}");
+    assert!(
+        error.contains("judged nothing") && error.contains("OS linux"),
+        "{error}"
+    );
     assert_eq!(fails(&[FailOn::Invalid], &found).ok(), None);
 }
 
@@ -96,12 +117,21 @@ fn intervals_of_perf_are_no_pairs() {
     let found = given("perf-interval-0900.csv", "perf-interval-1800.csv");
     assert_eq!(words(&found), ["perf stat, task-clock unclear"]);
     let said = notes(&found);
-    assert!(said.contains("The files are 9.0 hours apart") || said.contains("apart"), "{said}");
+    assert!(
+        said.contains("The files are 9.0 hours apart") || said.contains("apart"),
+        "{said}"
+    );
     assert!(said.contains("One process cannot decide"), "{said}");
     assert_eq!(gate(&found), Ok(None));
     // A table with such times is no more in turn.
     let of = |first: f64| {
-        let row = |i: usize| format!("a,{},{}\n", 1.0 + 0.001 * (i % 7) as f64, first + 0.1 * i as f64);
+        let row = |i: usize| {
+            format!(
+                "a,{},{}\n",
+                1.0 + 0.001 * (i % 7) as f64,
+                first + 0.1 * i as f64
+            )
+        };
         format!("name,value,at\n{}", (0..20).map(row).collect::<String>())
     };
     let found = judged(&of(0.1001), &of(0.1002));
@@ -145,7 +175,12 @@ fn go(lines: &[(&str, f64)]) -> String {
 
 #[test]
 fn a_package_that_only_one_file_names_is_no_other_name() {
-    let two = go(&[("pkg: p/a", 0.0), ("X-8", 100.0), ("pkg: p/b", 0.0), ("X-8", 500.0)]);
+    let two = go(&[
+        ("pkg: p/a", 0.0),
+        ("X-8", 100.0),
+        ("pkg: p/b", 0.0),
+        ("X-8", 500.0),
+    ]);
     let one = go(&[("pkg: p/a", 0.0), ("X-8", 120.0)]);
     let found = judged(&two, &one);
     assert_eq!(words(&found), ["p/a X-8 worse"]);
@@ -162,8 +197,15 @@ fn another_gomaxprocs_is_another_benchmark() {
     let found = judged(&go(&[("X-8", 100.0)]), &go(&[("X-16", 100.0)]));
     assert!(found.rows.is_empty());
     let said = notes(&found);
-    assert!(said.contains("GOMAXPROCS is 8 on one side and 16"), "{said}");
-    assert!(gate(&found).unwrap_err().contains("no benchmark is in both files"));
+    assert!(
+        said.contains("GOMAXPROCS is 8 on one side and 16"),
+        "{said}"
+    );
+    assert!(
+        gate(&found)
+            .unwrap_err()
+            .contains("no benchmark is in both files")
+    );
     let conclusion = document(&found, "");
     let text = locklab_document::render::text(&conclusion, locklab_document::render::Colour::Plain);
     assert!(!text.contains("measured in turn: signed-rank"), "{text}");
@@ -178,7 +220,11 @@ fn a_debug_build_and_another_jdk_are_other_settings() {
             .to_string()
     };
     let found = judged(&google("release", "a"), &google("debug", "a"));
-    assert!(notes(&found).contains("build of the library release and debug"), "{}", notes(&found));
+    assert!(
+        notes(&found).contains("build of the library release and debug"),
+        "{}",
+        notes(&found)
+    );
     // Another host may be as good.
     let found = judged(&google("release", "a"), &google("release", "b"));
     assert_eq!(found.rows.len(), 1);
@@ -196,8 +242,10 @@ fn families_of_google_benchmark_have_no_repetitions() {
     let one = |x: f64| json!({"name": "BM/8", "run_name": "BM/8", "real_time": x, "iterations": 1});
     let mut entries: Vec<_> = values(100.0, 8).into_iter().map(one).collect();
     for name in ["BigO", "RMS"] {
-        entries.push(json!({"name": format!("BM_{name}"), "run_name": "BM", "run_type": "aggregate",
-            "aggregate_name": name}));
+        entries.push(
+            json!({"name": format!("BM_{name}"), "run_name": "BM", "run_type": "aggregate",
+            "aggregate_name": name}),
+        );
     }
     let text = json!({"context": {}, "benchmarks": entries}).to_string();
     let file = read(text.as_bytes(), "x", None).unwrap();

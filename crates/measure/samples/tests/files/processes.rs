@@ -3,7 +3,9 @@
 
 use super::{csv, values};
 use locklab_judge::{Settings, Verdict};
-use locklab_samples::{JudgedSamples, Judging, Matching, SampleFile, compare, document, judge, read};
+use locklab_samples::{
+    JudgedSamples, Judging, Matching, SampleFile, compare, document, judge, read,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::StandardNormal;
@@ -120,7 +122,10 @@ fn process_noise_is_a_bound_that_a_difference_must_exceed() {
         let mut rng = SmallRng::seed_from_u64(11);
         let mut experiment = side(&mut rng, 1, 1, effect);
         experiment.benchmarks[0].runs.reverse();
-        judged(baseline, experiment, Some(0.05)).rows[0].judged.verdict.word()
+        judged(baseline, experiment, Some(0.05)).rows[0]
+            .judged
+            .verdict
+            .word()
     };
     assert_eq!(of(0.04), "unclear");
     assert_eq!(of(0.10), "worse");
@@ -137,11 +142,16 @@ fn process_noise_is_a_bound_that_a_difference_must_exceed() {
 fn appended_files_of_go_are_processes() {
     let run = |factor: f64| {
         let lines = values(100.0 * factor, 5);
-        let lines: String = lines.iter().map(|v| format!("BenchmarkA-8 10 {v} ns/op\n")).collect();
+        let lines: String = lines
+            .iter()
+            .map(|v| format!("BenchmarkA-8 10 {v} ns/op\n"))
+            .collect();
         format!("goos: linux\npkg: a\n{lines}PASS\nok  \ta\t1s\n")
     };
     let text = |factor: f64| {
-        let all: String = (0..6).map(|i| run(factor * (1.0 + 0.002 * f64::from(i)))).collect();
+        let all: String = (0..6)
+            .map(|i| run(factor * (1.0 + 0.002 * f64::from(i))))
+            .collect();
         read(all.as_bytes(), "x", None).unwrap()
     };
     let found = judged(text(1.0), text(1.2), None);

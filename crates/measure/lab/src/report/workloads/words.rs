@@ -21,7 +21,7 @@ fn interval(estimate: &Estimate) -> String {
     let delta = estimate.delta_percent();
     let (low, high) = (delta.low, delta.high);
     if !(low.is_finite() && high.is_finite()) {
-        return "too few pairs for a 95 % interval".into();
+        return "too few runs for a 95 % interval".into();
     }
     let [least, most] = match low.abs() <= high.abs() {
         true => [low, high],
