@@ -109,7 +109,7 @@ while [ $# -gt 0 ]; do
 done
 exit "${CODE:-0}""#,
         );
-        fs::write(at.join("comments"), "").unwrap();
+        fs::write(place.folder.path().join("comments"), "").unwrap();
         place.command(
             "gh",
             r#"echo "$@" >> "$OUT/gh"

@@ -14,7 +14,7 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         v.get("module_path").is_some()
             && (v.get("profiles").is_some() || v.get("callgrind_summary").is_some())
     };
-    if all.is_empty() || input.note.is_some() || !all.iter().all(|v| is(v)) {
+    if all.is_empty() || input.note.is_some() || !all.iter().all(is) {
         return None;
     }
     let mut file = SampleFile::default();

@@ -1,0 +1,65 @@
+//! The null test of `judge`: of files that one program wrote about the same code, 200 random
+//! families are drawn, and those in which any benchmark is called better or worse are counted.
+//!
+//!     cargo run -p locklab-samples --example null -- FOLDER
+
+use locklab_judge::{Settings, Verdict};
+use locklab_samples::{JudgedSamples, Judging, Matching, SampleFile, compare, judge, read};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use rand::SeedableRng as _;
+use std::error::Error;
+
+const FAMILIES: u32 = 200;
+
+fn judged(files: &[SampleFile], noise: Option<f64>) -> Result<JudgedSamples, Box<dyn Error>> {
+    let (baseline, experiment) = files.split_at(files.len() / 2);
+    let [baseline, experiment] = [baseline, experiment].map(|f| SampleFile::joined(f.to_vec()));
+    let judging = Judging {
+        settings: Settings::default(),
+        drift: 0.03,
+        apart: None,
+        process_noise: noise,
+    };
+    Ok(judge(compare(baseline, experiment, Matching::default()), judging)?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("give a folder of files")?;
+    let mut paths: Vec<_> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
+    paths.sort();
+    let mut files = Vec::new();
+    for path in &paths {
+        let file = read(&std::fs::read(path)?, "benchmark", None);
+        files.push(file.map_err(|e| format!("{} {e}", path.display()))?);
+    }
+    let all = judged(&files, None)?;
+    let spreads = all.primaries().filter_map(|row| row.of.between_processes);
+    let spread = spreads.fold(0.0, f64::max);
+    println!("{} files, processes differ by up to {:.1} %", files.len(), 100.0 * spread);
+    // Without a figure for processes, with none at all, and with that of these files.
+    for (of_a_side, noise) in [
+        (1, Some(1e-9)),
+        (1, None),
+        (1, Some(spread)),
+        (5, None),
+        (10, None),
+    ] {
+        if 2 * of_a_side > files.len() {
+            continue;
+        }
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut called = 0;
+        for _ in 0..FAMILIES {
+            files.shuffle(&mut rng);
+            let found = judged(&files[..2 * of_a_side], noise)?;
+            let is_call = |v: &Verdict| matches!(v, Verdict::Better | Verdict::Worse);
+            called += u32::from(found.primaries().any(|row| is_call(&row.judged.verdict)));
+        }
+        println!(
+            "{of_a_side:>2} a side, process noise {}: {called} of {FAMILIES} families called",
+            noise.map_or("not given".into(), |x| format!("{:.1} %", 100.0 * x))
+        );
+    }
+    Ok(())
+}
