@@ -5,9 +5,9 @@
 
 use locklab_judge::{Settings, Verdict};
 use locklab_samples::{JudgedSamples, Judging, Matching, SampleFile, compare, judge, read};
+use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
-use rand::SeedableRng as _;
 use std::error::Error;
 
 const FAMILIES: u32 = 200;
@@ -21,12 +21,18 @@ fn judged(files: &[SampleFile], noise: Option<f64>) -> Result<JudgedSamples, Box
         apart: None,
         process_noise: noise,
     };
-    Ok(judge(compare(baseline, experiment, Matching::default()), judging)?)
+    Ok(judge(
+        compare(baseline, experiment, Matching::default()),
+        judging,
+    )?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("give a folder of files")?;
-    let mut paths: Vec<_> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(folder)?
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     paths.sort();
     let mut files = Vec::new();
     for path in &paths {
@@ -36,7 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = judged(&files, None)?;
     let spreads = all.primaries().filter_map(|row| row.of.between_processes);
     let spread = spreads.fold(0.0, f64::max);
-    println!("{} files, processes differ by up to {:.1} %", files.len(), 100.0 * spread);
+    println!(
+        "{} files, processes differ by up to {:.1} %",
+        files.len(),
+        100.0 * spread
+    );
     // Without a figure for processes, with none at all, and with that of these files.
     for (of_a_side, noise) in [
         (1, Some(1e-9)),
