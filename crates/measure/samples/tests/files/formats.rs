@@ -194,7 +194,7 @@ fn a_file_that_ends_anywhere_is_of_its_own_format_or_of_none() {
     for (name, write) in WRITERS {
         let text = write(&values(1e3, 5));
         for end in (1..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            if let Ok(file) = read(text[..end].as_bytes(), "a", None) {
+            if let Ok(file) = read(&text.as_bytes()[..end], "a", None) {
                 assert_eq!(file.format.name(), *name, "{}", &text[..end]);
             }
         }
