@@ -6,7 +6,8 @@
 //! reads the same: it has no other inputs, and no other state that lives longer than an
 //! execution.
 
-use crate::event::{EventId, Exchange, Kind, MAX_THREADS, Place};
+use crate::arena::ARENA;
+use crate::event::{EventId, Exchange, Kind, MAX_THREADS, Place, Source};
 use crate::graph::Access;
 use crate::report::FailureKind;
 use crate::run::{Dry, State, Status, step, with};
@@ -415,7 +416,7 @@ fn plain(kind: Kind, location: Location, value: Option<u64>, place: Place) {
             state.unseen[thread].push(id);
         } else if kind == Kind::PlainRead && location.is_memory() && location.size <= 8 {
             let source = graph.newest(number);
-            if let crate::Source::Write(write) = source
+            if let Source::Write(write) = source
                 && graph.get(write).kind.writes()
             {
                 let bytes = graph.get(write).value.to_le_bytes();
@@ -542,39 +543,6 @@ pub fn error(message: impl Into<String>, place: Place) -> ! {
     let message = message.into();
     with(|state| state.explore.fail(FailureKind::Assertion, message, place));
     block_forever()
-}
-
-/// The bytes that each thread can allocate in one execution.
-const ARENA: usize = 1 << 20;
-
-/// The memory of allocations: each thread has the same in every execution.
-#[derive(Default)]
-pub(crate) struct Arenas {
-    memory: Vec<Option<Box<[u64]>>>,
-    used: [usize; MAX_THREADS],
-}
-
-impl Arenas {
-    pub(crate) fn begin(&mut self) {
-        self.used = [0; MAX_THREADS];
-    }
-
-    /// Returns the address of so many bytes, which hold nothing of use.
-    fn allocate(&mut self, thread: usize, size: usize, align: usize) -> Option<u64> {
-        if self.memory.len() <= thread {
-            self.memory.resize_with(thread + 1, || None);
-        }
-        let arena = self.memory[thread].get_or_insert_with(|| vec![0; ARENA / 8].into());
-        let base = arena.as_mut_ptr().addr();
-        let start = (base + self.used[thread]).next_multiple_of(align.max(16)) - base;
-        if start + size > ARENA {
-            return None;
-        }
-        self.used[thread] = start + size.max(1);
-        let words = start / 8..(start + size).div_ceil(8);
-        arena[words].fill(0xa5a5_a5a5_a5a5_a5a5);
-        Some((base + start) as u64)
-    }
 }
 
 /// Allocates memory, at the same address in each execution that comes here in the same

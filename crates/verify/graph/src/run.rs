@@ -5,11 +5,13 @@
 //! Threads of the graph's part run in an order in which each write comes before its reads,
 //! so that plain memory holds in each execution what it should.
 
+use crate::arena::Arenas;
 use crate::event::{EventId, Kind, MAX_THREADS, Place, Source};
 use crate::explore::Exploration;
+use crate::options::Options;
 use crate::replay::Guide;
 use crate::report::{FailureKind, Limit, Report};
-use crate::{Options, model};
+
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use std::cell::{Cell, RefCell};
@@ -83,7 +85,7 @@ pub(crate) struct State {
     pub(crate) execution: u64,
     /// The blocks of memory that this execution has allocated, with their sizes.
     pub(crate) allocated: BTreeMap<u64, (usize, Place)>,
-    pub(crate) arenas: model::Arenas,
+    pub(crate) arenas: Arenas,
     pub(crate) bounded: BTreeMap<Place, u64>,
     /// The loops of threads that are tried.
     pub(crate) dry: [Option<Dry>; MAX_THREADS],
@@ -159,7 +161,7 @@ impl State {
             touched: Vec::new(),
             execution: 0,
             allocated: BTreeMap::new(),
-            arenas: model::Arenas::default(),
+            arenas: Arenas::default(),
             bounded: BTreeMap::new(),
             dry: [None; MAX_THREADS],
             counted: BTreeSet::new(),
