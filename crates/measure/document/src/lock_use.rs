@@ -17,7 +17,7 @@ mod table;
 mod times;
 
 pub use both_sides::BothSides;
-pub use bound::Bound;
+pub use bound::{Bound, Limit, Seen};
 pub use counts::Counts;
 pub use spent::Spent;
 pub use table::{LockUse, Used};

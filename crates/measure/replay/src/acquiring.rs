@@ -6,7 +6,6 @@ use crate::owners::Had;
 use crate::program::{Site, Step};
 use crate::reading::{Reading, Waking};
 use crate::thread::{Asks, Before, Hold};
-use crate::timeline::Stretch;
 
 /// A thread that waited so long for a lock has called the system, and may have slept.
 const SLEPT_NS: f64 = 2000.0;
@@ -102,12 +101,6 @@ impl Reading<'_> {
         let lock = &mut self.locks[asks.lock];
         lock.acquired += 1;
         if waited {
-            self.stretches.push(Stretch {
-                lock: asks.lock,
-                from: asks.since,
-                to: tick,
-                waits: true,
-            });
             lock.contended += 1;
             lock.waited_ns += self.trace.nanoseconds(took);
         }
@@ -202,12 +195,6 @@ impl Reading<'_> {
                 ..section
             });
         }
-        self.stretches.push(Stretch {
-            lock,
-            from: hold.since,
-            to: tick,
-            waits: false,
-        });
         let held = self.within(hold.since, tick);
         self.locks[lock].held_ns += self.trace.nanoseconds(held);
     }

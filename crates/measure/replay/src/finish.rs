@@ -10,7 +10,6 @@ use crate::program::{Held, Lock, Program, Recorded, Step, Thread};
 use crate::reading::{Reading, median};
 use crate::shared::keep;
 use crate::thread::Running;
-use crate::timeline::timeline;
 use std::collections::{BTreeMap, HashSet};
 
 impl Reading<'_> {
@@ -93,12 +92,6 @@ impl Reading<'_> {
         };
         // After the cut: what is done with locks that are not kept becomes one piece.
         let kept = keep(&self.locks, &mut steps, limits.locks, free);
-        let hottest = kept.locks.first().map(|lock| (lock.image, lock.address));
-        let timeline = match hottest.and_then(|(image, address)| self.owners.place(image, address))
-        {
-            Some(lock) => timeline(&self.stretches, lock, (self.from, to)),
-            None => Vec::new(),
-        };
         let window_ns = self.trace.nanoseconds(to.saturating_sub(self.from));
         let work_ns: Vec<f64> = steps.iter().map(|steps| work(steps)).collect();
         let traits: Vec<Trait> = running
@@ -174,7 +167,6 @@ impl Reading<'_> {
             holds,
             modules: self.modules,
             recorded,
-            timeline,
         })
     }
 }

@@ -113,11 +113,6 @@ impl Owners {
         (place, place == next)
     }
 
-    /// Returns the place of a lock that was used.
-    pub(crate) fn place(&self, image: u64, address: u64) -> Option<usize> {
-        self.places.get(&self.key(image, address)).copied()
-    }
-
     /// Takes a request.
     pub(crate) fn asks(&mut self, thread: usize, lock: usize, access: Access) -> Asked {
         let used = &mut self.uses[lock];

@@ -1,7 +1,6 @@
 //! A program: locks, threads with their steps, classes of threads, and what was
 //! recorded of it.
 
-use crate::timeline::Moment;
 use locklab_trace::Module;
 
 /// Names what a thread does next.
@@ -217,8 +216,6 @@ pub struct Program {
     pub modules: Vec<Module>,
     /// Holds what the recording had of it in the window.
     pub recorded: Recorded,
-    /// The first of the locks in the course of the window; empty if that is short.
-    pub timeline: Vec<Moment>,
 }
 
 /// A thread that runs: whose steps it takes, and from which on.

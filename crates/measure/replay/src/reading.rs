@@ -6,7 +6,6 @@ use crate::migration::{Fetch, Section};
 use crate::owners::{Asked, Owners};
 use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Idle, Releases, Running};
-use crate::timeline::Stretch;
 use crate::wakes::Wakes;
 use locklab_trace::{Event, Module, Trace, WithoutCpu};
 use std::collections::HashMap;
@@ -53,8 +52,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) sections: Vec<Section>,
     /// Operations whose lock was perhaps fetched in the work before them.
     pub(crate) fetches: Vec<Fetch>,
-    /// The times at which locks were held and waited for.
-    pub(crate) stretches: Vec<Stretch>,
     /// Says whether the recording says when threads had no CPU.
     pub(crate) cpu_times: bool,
     /// Says whether waits for other threads take as long as they took.
@@ -93,7 +90,6 @@ impl<'a> Reading<'a> {
             acquisitions: 0,
             sections: Vec::new(),
             fetches: Vec::new(),
-            stretches: Vec::new(),
             cpu_times: false,
             delays: false,
         };
@@ -177,7 +173,7 @@ impl<'a> Reading<'a> {
         if let Some(WithoutCpu {
             since,
             ticks,
-            waited,
+            waits,
         }) = without
             && tick > self.from
         {
@@ -188,7 +184,7 @@ impl<'a> Reading<'a> {
             for hold in &mut running.holds {
                 hold.section = None;
             }
-            if waited {
+            if waits > 0 {
                 running.unmatched += ticks;
                 let idle = Step::Idle(self.nanoseconds(ticks));
                 self.running[thread].push(idle);

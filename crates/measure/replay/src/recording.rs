@@ -12,7 +12,7 @@ use crate::parts::Parts;
 use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
-use locklab_document::lock_use::{Counts, LockUse, Spent, Times, Used};
+use locklab_document::lock_use::{Counts, LockUse, Seen, Spent, Times, Used};
 use locklab_host::error::Error;
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
@@ -48,6 +48,8 @@ pub struct Recording {
     trace: Trace,
     limits: Limits,
     survey: Survey,
+    /// By how much more or less threads wait between windows.
+    between: Option<f64>,
     parts: OnceLock<Parts>,
     lock_names: OnceLock<Vec<String>>,
 }
@@ -69,6 +71,7 @@ impl Recording {
             path: path.into(),
             bytes: length,
             survey: Survey::of(&trace),
+            between: trace.waits_between_windows(),
             trace,
             limits,
             parts: OnceLock::new(),
@@ -148,16 +151,42 @@ impl Recording {
         self.trace.missing == Missing::default()
     }
 
-    /// Returns what threads did, all together, over the whole recording.
+    /// Returns what threads did, all together, over the whole recording. Of one in windows,
+    /// waiting is what it was between them, where nothing lengthens the sections. Few waits of
+    /// a thread that were not recorded are for no lock: a lock is waited for again and again.
     #[must_use]
     pub fn times(&self) -> Times {
+        const FEW: u64 = 3;
         let sum = |of: fn(&ThreadTimes) -> u64| self.nanoseconds(self.survey.sum(of));
-        Times {
+        let unknown = sum(|thread| match thread.unknown_waits {
+            0..=FEW => 0,
+            _ => thread.unknown,
+        });
+        self.as_between(Times {
             lived_ns: sum(|thread| thread.lived),
-            idle_ns: sum(|thread| thread.idle),
+            idle_ns: sum(|thread| thread.idle + thread.unknown) - unknown,
+            ready_ns: sum(|thread| thread.ready),
+            unknown_ns: unknown,
             waited_ns: sum(|thread| thread.waited),
+            spun_ns: 0.0,
             woke_ns: sum(|thread| thread.woke),
-        }
+        })
+    }
+
+    /// Returns times of windows as they are between windows.
+    fn as_between(&self, mut times: Times) -> Times {
+        let factor = self.between.unwrap_or(1.0);
+        let most = times.busy_ns() / times.lost_ns().max(1.0);
+        times.waited_ns *= factor.min(most);
+        times.woke_ns *= factor.min(most);
+        times
+    }
+
+    /// Returns by how much more or less threads wait between windows than in them, where that
+    /// is known: recording lengthens short sections, and others wait for them.
+    #[must_use]
+    pub fn waits_between_windows(&self) -> Option<f64> {
+        self.between
     }
 
     /// Returns a tally in nanoseconds; of waits alone it is not known how long locks were
@@ -222,13 +251,6 @@ impl Recording {
         survey.locks.iter().map(&mut name).collect()
     }
 
-    /// Returns the name of the lock at an address of an image, if it was recorded.
-    pub fn lock_name(&self, image: u64, address: u64, names: &mut dyn Names) -> Option<String> {
-        let is_it = |lock: &SurveyedLock| (lock.image, lock.address) == (image, address);
-        let number = self.survey.locks.iter().position(is_it)?;
-        self.lock_names(names).get(number).cloned()
-    }
-
     /// Returns who waited for which lock, and where.
     pub fn lock_use(&self, names: &mut dyn Names) -> LockUse {
         let survey = &self.survey;
@@ -261,15 +283,36 @@ impl Recording {
             counts: self.counts(&site.tally),
             spent: self.spent(&site.tally),
         });
-        let windows = survey.windows.iter().map(|window| Times {
-            lived_ns: self.nanoseconds(window.lived),
-            idle_ns: self.nanoseconds(window.idle),
-            waited_ns: self.nanoseconds(window.waited),
-            woke_ns: self.nanoseconds(window.woke),
+        let LockUse { locks, sites, .. } =
+            LockUse::new(Times::default(), locks.collect(), sites.collect());
+        LockUse {
+            locks,
+            sites,
+            ..self.account()
+        }
+    }
+
+    /// Returns what threads did, all together and in parts of the recording, without the
+    /// locks.
+    #[must_use]
+    pub fn account(&self) -> LockUse {
+        let windows = self.survey.windows.iter().map(|window| {
+            self.as_between(Times {
+                lived_ns: self.nanoseconds(window.lived),
+                idle_ns: self.nanoseconds(window.idle),
+                waited_ns: self.nanoseconds(window.waited),
+                woke_ns: self.nanoseconds(window.woke),
+                ..Times::default()
+            })
         });
         LockUse {
+            times: self.times(),
             windows: windows.collect(),
-            ..LockUse::new(self.times(), locks.collect(), sites.collect())
+            seen: Seen {
+                windows: self.info().windows.map(|windows| windows.count),
+                ..Seen::default()
+            },
+            ..LockUse::default()
         }
     }
 

@@ -92,6 +92,8 @@ struct Running {
     cpu: CpuTime,
     ended: bool,
     asks: Option<Asks>,
+    /// The lock that it tries to take again and again.
+    tries: Option<Tries>,
     /// The lock that it releases, since when, and whether others want it.
     releases: Option<(usize, u64, bool)>,
     /// It waits for a condition, a thread or a file, or sleeps, since then; the lock and the stack of
@@ -121,8 +123,25 @@ struct Asks {
     first: bool,
     site: usize,
     shared: bool,
+    /// It tries once, and does not wait.
+    once: bool,
     contended: bool,
 }
+
+/// Describes a thread that tries to take a lock, in vain until now.
+#[derive(Clone, Copy)]
+struct Tries {
+    lock: usize,
+    since: u64,
+    /// Holds how often it tried.
+    times: u32,
+    /// Holds what the thread had done until the first.
+    before: ThreadTimes,
+}
+
+/// The longest time of a release that wakes a waiter, and from there until that has a CPU, in
+/// nanoseconds. Both take some microseconds; who has no CPU has one again in milliseconds.
+const WAKING_NS: f64 = 100_000.0;
 
 struct Surveying {
     survey: Survey,
@@ -147,6 +166,11 @@ impl Surveying {
     /// lock.
     fn called(&self, ticks: u64, calls: u64) -> bool {
         self.calling.is_some_and(|two| 2 * ticks >= calls * two)
+    }
+
+    /// Returns so many nanoseconds in ticks.
+    fn ticks(&self, ns: f64) -> u64 {
+        (ns / self.nanoseconds_per_tick.max(1e-9)) as u64
     }
 
     fn lock(&mut self, image: u64, address: u64) -> usize {
@@ -214,8 +238,11 @@ impl Surveying {
                     first: line.holders > 0,
                     site,
                     shared: access.shared,
+                    once: access.attempt == Attempt::Once,
                     contended: waits || asked.contended,
                 };
+                let tries = &mut self.running[thread].tries;
+                *tries = tries.filter(|tries| asks.once && tries.lock == lock);
                 self.running[thread].asks = Some(asks);
             }
             Event::Acquired | Event::Refused => {
@@ -244,15 +271,21 @@ impl Surveying {
                 if let Some((_, since, wanted)) = self.running[thread].releases.take()
                     && (wanted || self.called(tick - since, 1))
                 {
-                    self.survey.threads[thread].woke += tick - since;
+                    let woke = (tick - since).min(self.ticks(WAKING_NS));
+                    let ready = tick - since - woke;
+                    let times = &mut self.survey.threads[thread];
+                    times.woke += woke;
+                    times.ready += ready;
+                    self.windows.add(since, tick, woke, |times| &mut times.woke);
                     self.windows
-                        .add(since, tick, tick - since, |times| &mut times.woke);
+                        .add(since, tick, ready, |times| &mut times.idle);
                 }
             }
             Event::Wait { lock, stack, .. } => {
                 let (lock, site) = (self.lock(image, lock), self.site_of(thread, image, stack));
                 self.survey.operations += 1;
                 self.given_up(thread, lock, tick);
+                self.running[thread].tries = None;
                 self.running[thread].idle = Some((tick, Some((lock, site))));
             }
             Event::Join { .. } | Event::Sleep { .. } => {
@@ -296,11 +329,17 @@ impl Surveying {
                 let works = running.asks.is_none() && running.idle.is_none();
                 let times = &mut self.survey.threads[thread];
                 times.preempted = involuntary;
-                if let Some(without) = without.filter(|without| without.waited)
+                if let Some(without) = without
                     && works
                     && running.releases.is_none()
                 {
-                    times.idle += without.ticks;
+                    match without.waits {
+                        0 => times.ready += without.ticks,
+                        waits => {
+                            times.unknown += without.ticks;
+                            times.unknown_waits = times.unknown_waits.saturating_add(waits);
+                        }
+                    }
                     self.windows
                         .add(without.since, tick, without.ticks, |times| &mut times.idle);
                 }
@@ -371,7 +410,8 @@ mod tests {
             (5000 + releases, Event::Released),
         ];
         let header = Header::new(1.0, 0, 1, "a machine", "program");
-        let trace = Trace::read(file(&header, &[events.to_vec()], 6000).unwrap()).unwrap();
+        let last = 5000 + releases + 1000;
+        let trace = Trace::read(file(&header, &[events.to_vec()], last).unwrap()).unwrap();
         Survey::of(&trace)
     }
 
@@ -427,6 +467,85 @@ mod tests {
         let threads = [(0, &threads[0][..]), (1, &threads[1][..])];
         let bytes = file_of_images(&header, &threads, 1000).unwrap();
         Survey::of(&Trace::read(bytes).unwrap())
+    }
+
+    fn of_threads(threads: &[Vec<(u64, Event<'static>)>]) -> Survey {
+        let header = Header::new(1.0, 0, 8, "a machine", "program");
+        Survey::of(&Trace::read(file(&header, threads, 1_000_000).unwrap()).unwrap())
+    }
+
+    fn asks(lock: u64, attempt: Attempt) -> Event<'static> {
+        Event::Request {
+            lock,
+            stack: 0,
+            access: Access {
+                shared: false,
+                attempt,
+            },
+        }
+    }
+
+    /// The second thread tries until it has the lock, and sleeps in between.
+    #[test]
+    fn who_tries_again_and_again_waits() {
+        let lock = 0x100;
+        let holder = vec![
+            (100, asks(lock, Attempt::Waits)),
+            (100, Event::Acquired),
+            (90_000, Event::Release { lock }),
+            (90_000, Event::Released),
+        ];
+        let mut tries = Vec::new();
+        for at in [20_000, 40_000, 60_000] {
+            tries.push((at, asks(lock, Attempt::Once)));
+            tries.push((at + 100, Event::Refused));
+            tries.push((at + 200, Event::Sleep { timed: true }));
+            tries.push((at + 19_000, Event::Slept));
+        }
+        let mut got = tries.clone();
+        got.push((95_000, asks(lock, Attempt::Once)));
+        got.push((95_100, Event::Acquired));
+        let survey = of_threads(&[holder.clone(), got]);
+        assert_eq!(
+            (survey.threads[1].waited, survey.threads[1].idle),
+            (75_100, 0)
+        );
+        assert_eq!(survey.locks[0].tally.contended, 1);
+        // Who does something else then did not wait for it.
+        tries.push((95_000, asks(0x200, Attempt::Waits)));
+        tries.push((95_000, Event::Acquired));
+        let survey = of_threads(&[holder, tries]);
+        assert_eq!(survey.threads[1].waited, 0);
+    }
+
+    #[test]
+    fn a_waker_that_lost_its_cpu_was_ready() {
+        let survey = of_one(900, 700_000);
+        assert_eq!(
+            (survey.threads[0].woke, survey.threads[0].ready),
+            (100_000, 600_000)
+        );
+    }
+
+    #[test]
+    fn waits_that_no_record_explains_are_not_known() {
+        let switches = |voluntary, involuntary| Event::Switches {
+            voluntary,
+            involuntary,
+            ran_ns: 1000,
+            took: 400,
+        };
+        let of = |voluntary, involuntary| {
+            let records = vec![
+                (100, switches(0, 0)),
+                (500_100, switches(voluntary, involuntary)),
+            ];
+            of_threads(&[records]).threads[0]
+        };
+        let unknown = of(7, 2);
+        assert_eq!((unknown.unknown, unknown.unknown_waits), (500_000, 7));
+        let preempted = of(0, 2);
+        assert_eq!((preempted.ready, preempted.unknown), (500_000, 0));
     }
 
     #[test]

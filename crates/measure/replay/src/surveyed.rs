@@ -25,8 +25,16 @@ pub struct ThreadTimes {
     /// The time in releases of locks that others wanted, which are woken there.
     pub woke: u64,
     /// The time in which it had nothing to do: it waited for conditions, ends of
-    /// threads, files and what was not recorded, or slept.
+    /// threads and files, or slept.
     pub idle: u64,
+    /// The part of that in which it waited for conditions.
+    pub conditions: u64,
+    /// The time in which it was ready to run, without a CPU.
+    pub ready: u64,
+    /// The time in which it waited for something that was not recorded.
+    pub unknown: u64,
+    /// Says how often it did.
+    pub unknown_waits: u64,
     /// Says how often the system took the CPU from it against its will.
     pub preempted: u64,
 }

@@ -9,7 +9,7 @@ pub const WINDOWS: usize = 64;
 pub struct WindowTimes {
     /// Time in which threads lived.
     pub lived: u64,
-    /// Time in which they had nothing to do.
+    /// Time in which they had nothing to do or no CPU, or it is not known what they did.
     pub idle: u64,
     /// Time in which they waited for locks.
     pub waited: u64,

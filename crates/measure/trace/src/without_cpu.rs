@@ -18,8 +18,9 @@ pub struct WithoutCpu {
     pub since: u64,
     /// The number of its ticks without one.
     pub ticks: u64,
-    /// Says whether the thread waited for something; otherwise others were to run.
-    pub waited: bool,
+    /// Says how often the thread waited for something that no record explains; if never,
+    /// others were to run.
+    pub waits: u64,
 }
 
 /// Describes what is known of the CPU time of a thread while its records are read.
@@ -81,12 +82,14 @@ impl CpuTime {
                 let ran = ticks(ran_ns.saturating_sub(before.ran_ns));
                 let short = since.saturating_sub(before.tick).saturating_sub(waiting);
                 let without = long.saturating_sub(ran.saturating_sub(short));
-                let waited = voluntary.saturating_sub(before.voluntary) > waits;
-                let switched = waited || involuntary > before.involuntary;
+                let waits = voluntary
+                    .saturating_sub(before.voluntary)
+                    .saturating_sub(waits);
+                let switched = waits > 0 || involuntary > before.involuntary;
                 (switched && without > 0).then_some(WithoutCpu {
                     since,
                     ticks: without,
-                    waited,
+                    waits,
                 })
             }
             Event::Acquired
@@ -174,7 +177,7 @@ mod tests {
         let lost = WithoutCpu {
             since: 3000,
             ticks: 196_000,
-            waited: false,
+            waits: 0,
         };
         assert_eq!(last(&records(8000, 4)), Some(lost));
         // It had no CPU in all of it.
@@ -217,7 +220,7 @@ mod tests {
         };
         assert_eq!(last(&records(3)), None);
         let waited = last(&records(4)).unwrap();
-        assert!(waited.waited, "{waited:?}");
+        assert_eq!(waited.waits, 1);
         assert_eq!(waited.ticks, 195_020);
     }
 }

@@ -11,12 +11,12 @@ use crate::report::{document, nothing};
 use crate::runs::{Advice, points};
 use crate::words::{Context, first_line};
 use locklab_document::Document;
-use locklab_document::lock_use::LockUse;
+use locklab_document::lock_use::{Bound, LockUse};
 use locklab_document::number::percent;
 use locklab_host::error::Error;
 use locklab_native::Replay;
-use locklab_preload_run::nothing_to_gain;
-use locklab_replay::{Fault, Limits, Names, Program, Recording, Site, SurveyedLock};
+use locklab_preload_run::judged;
+use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
 use locklab_sim::Machine;
 use locklab_trace::{LockKind, calls};
 use std::path::Path;
@@ -25,6 +25,10 @@ use std::sync::atomic::AtomicBool;
 
 /// The locks of a program that can be simulated: one that is split becomes eight.
 const SPLIT_LOCKS: usize = locklab_sim::MOST_LOCKS - 7;
+
+/// The part of the waits in windows that there is between them, below which they are made by
+/// the recording.
+const MADE: f64 = 0.5;
 
 /// Describes what is asked of one recording, or of two of one program.
 #[derive(Clone, Debug)]
@@ -57,7 +61,6 @@ pub struct Asking {
     /// Says whether there is one of fewer threads.
     fewer: Option<Recording>,
     kind: Kind,
-    seed: u64,
     replay: bool,
     /// Says whether the machine that recorded is modelled by what this one measures.
     measured: bool,
@@ -67,7 +70,7 @@ pub struct Asking {
 
 enum Kind {
     /// No other lock is worth a try, in a sentence.
-    Nothing(String),
+    Nothing(String, Bound),
     /// It has to be simulated.
     Simulated(Box<(Program, Question)>),
 }
@@ -95,42 +98,48 @@ impl Asked<'_> {
                 (more, Some(fewer))
             }
         };
-        let (replay, measured, seed) = (self.replay, self.here.is_none(), self.seed);
+        let (replay, measured) = (self.replay, self.here.is_none());
         let as_recorded = self.on.is_empty() && self.threads.is_empty();
         let asking = |kind, recording| Asking {
             recording,
             fewer,
             kind,
-            seed,
             replay,
             measured,
             as_recorded,
         };
+        let judged = judged(&recording);
         let program = match program_of(&recording, SPLIT_LOCKS, false) {
             // Nor is there more of it elsewhere, or with more threads.
             Err(fault @ (Fault::OneThread | Fault::OneThreadThere)) => {
-                let share = recording.times().share();
-                let words = match recording.times().is_worth_a_try() {
-                    false => sentence(&fault.to_string()),
-                    true => format!(
+                let words = match (judged.bound.is_worth_a_try(), judged.is_of_all_locks) {
+                    (true, _) => format!(
                         "No other lock was simulated: in the part that would be run again, one \
-                         thread takes all locks. Over the whole recording, threads with work spend \
-                         {} % of their time waiting for locks or waking waiters. Record the program \
-                         for longer.",
-                        percent(100.0 * share)
+                         thread takes all locks. {}",
+                        judged.words
                     ),
+                    (false, true) if judged.bound.is_nothing() => sentence(&fault.to_string()),
+                    (false, _) => judged.words,
                 };
-                return Ok(asking(Kind::Nothing(words), recording));
+                return Ok(asking(Kind::Nothing(words, judged.bound), recording));
             }
             program => program.map_err(|fault| recording.failed(fault))?,
         };
-        let times = recording.times();
         // Elsewhere, or with more threads, there may be more of it.
-        if !times.is_worth_a_try() && self.on.is_empty() && self.threads.is_empty() {
-            return Ok(asking(
-                Kind::Nothing(nothing_to_gain(&recording)),
-                recording,
-            ));
+        if !judged.bound.is_worth_a_try() && self.on.is_empty() && self.threads.is_empty() {
+            return Ok(asking(Kind::Nothing(judged.words, judged.bound), recording));
+        }
+        if let Some(between) = recording
+            .waits_between_windows()
+            .filter(|part| *part < MADE)
+        {
+            let words = format!(
+                "{} No other lock was simulated: in the windows that would be run again, threads \
+                 waited {:.0} times as long as between them, because of the recording.",
+                judged.words,
+                1.0 / between.max(1e-3)
+            );
+            return Ok(asking(Kind::Nothing(words, judged.bound), recording));
         }
         let scaling = program.scaling_threads();
         if self.threads.iter().any(|&threads| threads != scaling) && !program.can_be_extrapolated()
@@ -177,7 +186,7 @@ impl Asking {
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.kind {
-            Kind::Nothing(_) => None,
+            Kind::Nothing(..) => None,
             Kind::Simulated(simulated) => Some(&simulated.1),
         }
     }
@@ -197,8 +206,7 @@ impl Asking {
         let recording = &self.recording;
         let (file, info) = (recording.path(), recording.info());
         let (program, mut question) = match self.kind {
-            Kind::Nothing(words) => {
-                let bound = recording.lock_use(names).bound(self.seed);
+            Kind::Nothing(words, bound) => {
                 return Ok(Answer {
                     document: nothing(&words, &bound, info),
                     nothing: Some(words),
@@ -262,13 +270,10 @@ impl Asking {
         let not_simulated = advice.as_ref().err().map(first_line);
         let recorded = &program.recorded;
         let lived = recorded.window_ns * program.threads.len() as f64;
-        let hottest = program.locks.first();
         let context = Context {
             info,
-            hottest: hottest.and_then(|l| recording.lock_name(l.image, l.address, names)),
-            bound: used.bound(question.seed),
+            judged: judged(recording),
             used: &used,
-            most_held: most_held(recording, &program),
             kept,
             own,
             repeated: recorded.unmatched_ns / lived.max(1.0),
@@ -283,19 +288,6 @@ impl Asking {
             nothing: None,
         })
     }
-}
-
-/// Returns the share of the recording in which the lock that was held longest was held. Readers
-/// hold a lock together, so those that have some are left out.
-fn most_held(recording: &Recording, program: &Program) -> f64 {
-    let has_readers = |lock: &SurveyedLock| {
-        let mut locks = program.locks.iter();
-        locks.any(|l| l.shared && (l.image, l.address) == (lock.image, lock.address))
-    };
-    let locks = recording.survey().locks.iter();
-    let held = locks.filter(|lock| !has_readers(lock));
-    let most = held.map(|lock| lock.tally.held).max().unwrap_or(0);
-    (recording.nanoseconds(most) / recording.length_ns().max(1.0)).min(1.0)
 }
 
 /// The reading of the program that is nearest to the recording under its own lock.
@@ -381,7 +373,7 @@ fn within(
     match recording.program_within(&limits) {
         // Where CPUs are rare, one thread may take all locks of a short window although
         // the threads wait for one another.
-        Err(Fault::OneThreadThere) if recording.times().is_worth_a_try() => recording
+        Err(Fault::OneThreadThere) if judged(recording).bound.is_worth_a_try() => recording
             .program_within(&Limits {
                 acquisitions: LONGER * limits.acquisitions,
                 ..limits

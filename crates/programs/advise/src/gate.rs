@@ -86,11 +86,11 @@ impl Gate {
         self.distance() <= -SIZES.ln()
     }
 
-    /// Returns how far the model is off where it is too far off for sizes, and otherwise
-    /// nothing: what it lacks there makes locks look quicker than they are, or slower.
+    /// Returns by how much a lock has to be ahead to be called better: so that its whole band
+    /// is, or where there is none, by more than the model is off.
     pub(crate) fn doubt(&self) -> f64 {
         match self.gives_sizes() {
-            true => 0.0,
+            true => self.spread(),
             false => self.distance(),
         }
     }
@@ -152,7 +152,7 @@ mod tests {
         assert!(near.gives_sizes() && !near.passes());
         assert!(near.spread() > gate(1.0, Here::Rate(1.0)).spread());
         assert!(!gate(0.3, Here::Rate(1.0)).gives_sizes());
-        assert!(near.doubt() == 0.0 && gate(0.3, Here::Rate(1.0)).doubt() > 1.0);
+        assert!(near.doubt() == near.spread() && gate(0.3, Here::Rate(1.0)).doubt() > 1.0);
         assert!(!gate(3.0, Here::Rate(1.0)).gives_sizes());
         let fewer = Gate {
             fewer: Some(Predicted {

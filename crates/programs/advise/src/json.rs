@@ -78,8 +78,7 @@ pub(crate) fn data(
         ),
         ("command", json!(info.command)),
         ("advice", json!(words)),
-        ("bound", context.bound.json()),
-        ("most_held_share", json!(context.most_held)),
+        ("bound", context.judged.bound.json()),
         (
             "waiting",
             json!(context.used.spent().map(|spent| spent.json())),
@@ -99,7 +98,7 @@ pub(crate) fn data(
                 "window_ns": recorded.window_ns,
                 "acquisitions": recorded.acquisitions,
                 "threads_at_work": recorded.rate(),
-                "waiting_share": context.bound.share,
+                "waiting_share": context.judged.bound.share,
                 "preempted_ns": recorded.preempted_ns,
                 "unmatched_waits": recorded.unmatched(),
                 "threads": program.threads.len(),

@@ -1,22 +1,21 @@
 //! Says what a reader does first: the first paragraph (what to do, what it gains, what nothing
 //! can exceed), and the command that confirms it on the machine that recorded.
 //!
-//! The paragraph has three sentences at most, and must never name a size that the model is
-//! too far off for. A shell runs the command as it is printed; `compare` runs each side in
+//! The paragraph must never name a size that the model is too far off for, nor a lock to try
+//! whose band has 1 in it. A shell runs the command as it is printed; `compare` runs each side in
 //! an empty folder, so it goes to the program's own. It must never be one of which a part
 //! was lost.
 
 use crate::question::{Candidate, Question};
 use crate::runs::Advice;
-use crate::words::{Context, Summary, bound, percent, to_confirm, what_if};
+use crate::words::{Context, Summary, bound, to_confirm, what_if};
 use locklab_document::number;
 use locklab_document::page::continued;
 use locklab_replay::Program;
 use locklab_sim::Waiters;
 use locklab_trace::Info;
 
-/// Returns what to do, what it gains and what nothing can exceed, in three sentences at
-/// most.
+/// Returns what to do, what it gains and what nothing can exceed, in a few sentences.
 pub(crate) fn paragraph(
     advice: Option<&Advice>,
     summaries: &[Summary<'_>],
@@ -33,11 +32,16 @@ pub(crate) fn paragraph(
         words.push(format!("Keep the lock: {kept}."));
     } else if let Some((advice, number)) = to_try {
         words.extend(a_try(advice, number, summaries, question, context.own));
+        words.extend(context.info.shared_with_others().map(|others| {
+            format!(
+                "That is not sure: other programs used {others:.1} CPUs during the recording, so \
+                 record again on an idle machine first."
+            )
+        }));
     } else if let Some(advice) = advice {
-        let sizes = advice.gate.gives_sizes();
-        words.push(match what_if(summaries, question).filter(|_| sizes) {
+        words.push(match what_if(summaries, question, &advice.gate) {
             Some(otherwise) => otherwise,
-            None => "Keep the lock as it is: no lock that was tried is shown to help.".to_owned(),
+            None => "Keep the lock as it is: no lock that was tried is shown to help.".into(),
         });
     }
     if words.len() < 2
@@ -53,7 +57,7 @@ pub(crate) fn paragraph(
         ));
     }
     words.push(match context.as_recorded {
-        true => measured_bound(advice, summaries, context),
+        true => context.judged.words.clone(),
         false => bound(summaries, question),
     });
     words.retain(|words| !words.is_empty());
@@ -98,47 +102,6 @@ fn a_try(
             advice.gate.ratio()
         ),
     })
-}
-
-/// Returns what no lock can exceed, by the recording itself; more if the model says so.
-fn measured_bound(
-    advice: Option<&Advice>,
-    summaries: &[Summary<'_>],
-    context: &Context<'_>,
-) -> String {
-    let share = |part: f64| number::percent(100.0 * part);
-    let modelled = advice
-        .filter(|advice| advice.gate.gives_sizes())
-        .map_or(0.0, |_| {
-            summaries.iter().map(Summary::most).fold(0.0, f64::max)
-        });
-    let most = (100.0 * context.bound.most()).max(modelled);
-    let interval = context
-        .bound
-        .interval
-        .map_or_else(String::new, |[low, high]| {
-            format!(" ({} to {} %)", share(low), share(high))
-        });
-    let spent = format!(
-        "threads with work spend {} %{interval} of their time waiting for locks or waking waiters",
-        share(context.bound.share)
-    );
-    // The sections of one lock come one after the other under any lock; a lock that is taken
-    // again by its holder counts twice, of which the model knows.
-    let in_line = 100.0 * (1.0 / context.most_held.max(0.001) - 1.0);
-    let in_line = in_line.max(modelled);
-    match in_line < most / 2.0 {
-        true => format!(
-            "No lock can gain more than {} while sections take as long as recorded: one lock is \
-             held {} % of the time, and {spent}.",
-            percent(in_line),
-            share(context.most_held)
-        ),
-        false => format!(
-            "No lock can gain more than {}: in the recording, {spent}.",
-            percent(most)
-        ),
-    }
 }
 
 /// The longest command that a recording holds, in bytes: one as long was cut.

@@ -22,7 +22,6 @@ mod many;
 mod question;
 mod report;
 mod runs;
-mod timeline;
 mod validation;
 mod verdict;
 mod words;

@@ -5,7 +5,7 @@
 //! memory is bounded, and time is linear in their size. It must never simulate: recordings of different
 //! machines are no one program.
 
-use locklab_document::lock_use::{Bound, LockUse, NOTHING_TO_GAIN, Times, Used};
+use locklab_document::lock_use::{Bound, LockUse, Seen, Times, Used};
 use locklab_document::number::{count, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_host::error::Error;
@@ -42,7 +42,7 @@ impl One {
     }
 
     fn lost_ns(&self) -> f64 {
-        self.used.times.waited_ns + self.used.times.woke_ns
+        self.used.times.lost_ns()
     }
 }
 
@@ -93,11 +93,7 @@ fn together(all: &mut [One]) -> LockUse {
     let mut times = Times::default();
     let (mut windows, mut locks, mut sites) = (Vec::new(), Vec::new(), Vec::new());
     for one in all {
-        let of = one.used.times;
-        times.lived_ns += of.lived_ns;
-        times.idle_ns += of.idle_ns;
-        times.waited_ns += of.waited_ns;
-        times.woke_ns += of.woke_ns;
+        times.add(&one.used.times);
         windows.append(&mut one.used.windows);
         locks.append(&mut one.used.locks);
         sites.append(&mut one.used.sites);
@@ -110,7 +106,14 @@ fn together(all: &mut [One]) -> LockUse {
 
 fn document(mut all: Vec<One>, seed: u64) -> Document {
     let used = together(&mut all);
-    let bound = used.bound(seed);
+    let bound = LockUse {
+        seen: Seen {
+            seed,
+            ..Seen::default()
+        },
+        ..used.clone()
+    }
+    .bound();
     all.sort_by(|one, two| {
         let heat = two.lost_ns().total_cmp(&one.lost_ns());
         heat.then_with(|| one.file.cmp(&two.file))
@@ -155,18 +158,16 @@ fn of_these(these: &BTreeSet<&str>, noun: &str) -> String {
     }
 }
 
-/// Returns what to do, where, and what no lock can exceed, in three sentences at most.
+/// Returns what to do, where, and what no lock can exceed.
 fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
     let share = |part: f64| percent(100.0 * part);
-    let interval = bound.interval.map_or_else(String::new, |[low, high]| {
-        format!(" ({} to {} %)", share(low), share(high))
-    });
-    if bound.share < NOTHING_TO_GAIN {
-        return format!(
-            "Nothing to gain: over all recordings, threads with work spend {} %{interval} of their \
-             time waiting for locks or waking waiters.",
-            share(bound.share)
-        );
+    let bound_words = bound.words(
+        "pthread lock",
+        "threads waited for something that is not recorded, and 'locklab record --system' sees \
+         for what",
+    );
+    if !bound.is_worth_a_try() {
+        return bound_words;
     }
     let mut words = Vec::new();
     let lost: f64 = all.iter().map(One::lost_ns).sum();
@@ -187,12 +188,7 @@ fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
             share(part)
         ));
     }
-    words.push(format!(
-        "No lock can gain more than {} % over all of them: threads with work spend {} %{interval} \
-         of their time waiting for locks or waking waiters.",
-        share(bound.most()),
-        share(bound.share)
-    ));
+    words.push(bound_words);
     words.join(" ")
 }
 

@@ -7,7 +7,6 @@ use crate::json::data;
 use crate::lead::{confirm, paragraph};
 use crate::question::Question;
 use crate::runs::Advice;
-use crate::timeline::timeline;
 use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Context, Summary, besides, first_line, not_seen, to_confirm};
@@ -111,9 +110,6 @@ pub(crate) fn document(
     }
     document.push(threads(program, name));
     document.push(locks(program, context.used));
-    if let Some(timeline) = timeline(program, context.hottest.as_deref()) {
-        document.push(timeline);
-    }
     let better = match advice {
         Some(advice) => not_seen(program, &advice.gate),
         None => Vec::new(),

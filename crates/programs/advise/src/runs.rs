@@ -336,7 +336,6 @@ mod tests {
             classes: Vec::new(),
             modules: Vec::new(),
             holds: Vec::new(),
-            timeline: Vec::new(),
             recorded: Recorded {
                 work_ns: 1e6,
                 acquisitions: 1000,

@@ -6,7 +6,8 @@ use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
 use crate::verdict::{Class, FLAT, Verdict};
-use locklab_document::lock_use::{Bound, LockUse};
+use locklab_document::lock_use::LockUse;
+use locklab_preload_run::Judged;
 use locklab_replay::Program;
 use locklab_sim::Waiters;
 use locklab_trace::Info;
@@ -17,13 +18,8 @@ pub(crate) struct Context<'a> {
     pub(crate) info: &'a Info,
     /// Holds who waited for which lock, over the whole recording.
     pub(crate) used: &'a LockUse,
-    /// The name of the lock that the window waits for most, if it has one.
-    pub(crate) hottest: Option<String>,
     /// Holds what no lock can exceed, by the recording.
-    pub(crate) bound: Bound,
-    /// The share of the recording in which the lock that was held longest was held: other locks
-    /// change nothing of that while its sections take as long.
-    pub(crate) most_held: f64,
+    pub(crate) judged: Judged,
     /// Says why the lock that is waited for most cannot be replaced, as a clause.
     pub(crate) kept: Option<String>,
     /// Says whether most of the waiting is for locks that the program brings itself.
@@ -206,8 +202,17 @@ fn classes(summaries: &[Summary<'_>], question: &Question, sizes: bool) -> Strin
     words.join(" ")
 }
 
-/// Returns the best change that is no lock, if it is worth more than any lock.
-pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<String> {
+/// Returns the best change that is no lock, if it is worth more than any lock, and more than
+/// the model may be off.
+pub(crate) fn what_if(
+    summaries: &[Summary<'_>],
+    question: &Question,
+    gate: &Gate,
+) -> Option<String> {
+    if !gate.gives_sizes() {
+        return None;
+    }
+    let shown = gate.spread().exp();
     let mut best: Option<(f64, String)> = None;
     for summary in summaries {
         let today = summary.point.today.first()?.rate;
@@ -218,7 +223,7 @@ pub(crate) fn what_if(summaries: &[Summary<'_>], question: &Question) -> Option<
         for (name, run) in &summary.point.what_ifs {
             let Ok(run) = run else { continue };
             let ratio = run.rate / today;
-            let more = ratio > 1.05 && ratio > lock.max(1.0) + FLAT;
+            let more = ratio > shown && ratio > lock.max(1.0) + FLAT;
             if more && best.as_ref().is_none_or(|(most, _)| ratio > *most) {
                 let place = summary.place(question);
                 best = Some((
@@ -286,7 +291,7 @@ pub(crate) fn besides(
             "With a lock that costs nothing, {limit} would limit the rate."
         ));
     }
-    words.extend(what_if(summaries, question).filter(|_| sizes));
+    words.extend(what_if(summaries, question, &advice.gate));
     if !program.can_be_extrapolated() {
         words.push(
             "Only the recorded number of threads was simulated, because most of what threads wait \

@@ -4,6 +4,7 @@
 //! then the shell loads the library, and what matters does not. So the processes are looked
 //! at while they run; one that is gone before it had 20 ms of a CPU is not noticed.
 
+use crate::runtimes::found;
 use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -92,13 +93,7 @@ fn cpu_ticks(folder: &Path) -> Option<u64> {
 /// Returns why a program would not load a library: what its file says, as a part of a
 /// sentence.
 pub(crate) fn why(program: &OsStr) -> Option<String> {
-    let path = Path::new(program);
-    let path = match path.components().count() {
-        1 => std::env::split_paths(&std::env::var_os("PATH")?)
-            .map(|folder| folder.join(path))
-            .find(|path| path.is_file())?,
-        _ => path.to_path_buf(),
-    };
+    let path = found(program)?;
     let mode = fs::metadata(&path).ok()?.permissions().mode();
     let name = path.file_name()?.to_string_lossy().into_owned();
     if mode & 0o6000 != 0 {

@@ -4,30 +4,30 @@
 //! It turns a recording into text and JSON, and reads the program's files for
 //! names. It must never claim more than was recorded.
 
-use crate::summary::{locks_of_runtime, time};
+use crate::runtimes::Runtime;
+use crate::summary::time;
 use crate::symbols::Symbols;
-use crate::unrecorded;
+use crate::unrecorded::{self, Judged, judged};
 use crate::windows::in_windows;
-use locklab_document::lock_use::{Counts, LockUse, NOTHING_TO_GAIN, Times};
+use locklab_document::lock_use::{Counts, LockUse};
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
 use locklab_host::error::Error;
-use locklab_replay::{Limits, Recording, Survey, Tally};
+use locklab_replay::{Limits, Recording, Tally};
 use locklab_trace::{Apart, LockKind, Source, Stopped};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Number of call sites that are shown.
 const HOTTEST: usize = 5;
-/// The seed of the interval of what no lock can exceed: any, but always the same.
-const BOUND_SEED: u64 = 1;
 
 /// A recording that was read.
 pub struct Recorded {
     recording: Recording,
     used: LockUse,
+    judged: Judged,
     /// The name of each lock of the survey.
     names: Vec<String>,
     /// Says why nothing was recorded, where that is known.
@@ -47,6 +47,7 @@ impl Recorded {
         Ok(Self {
             names: recording.lock_names(&mut symbols).to_vec(),
             used: recording.lock_use(&mut symbols),
+            judged: judged(&recording),
             recording,
             why_empty: None,
             told: Vec::new(),
@@ -96,12 +97,19 @@ impl Recorded {
                      --system' sees such programs."
                 );
             }
-            if let Some(others) = not_seen(self.recording.survey(), &self.recording) {
-                return format!("No pthread mutex or rwlock was taken; {others}.");
+            let others = unrecorded::of_recording(&self.recording);
+            let runtime = Runtime::of_name(self.recording.program_name());
+            if !others.is_empty() && runtime.is_none() {
+                return format!(
+                    "No pthread mutex or rwlock was taken; it may wait for {}, which are not \
+                     recorded: 'locklab record --system' sees who waits for them.",
+                    others.join(", ")
+                );
             }
-            let own = locks_of_runtime(self.recording.program_name()).unwrap_or(
+            let own = runtime.map_or(
                 "spinlocks, semaphores, OpenMP and locks that a language brings itself (Rust, Go, \
                  Java) are not seen",
+                |runtime| runtime.locks,
             );
             return format!(
                 "No pthread lock was taken; {own}. 'locklab record --system' sees such locks."
@@ -118,14 +126,10 @@ impl Recorded {
         if info.source == Source::KernelWaits {
             return self.waits_of_kernel();
         }
-        let times = &self.used.times;
-        if !times.is_worth_a_try() {
-            return nothing_to_gain(&self.recording);
-        }
-        let spent = spent(times).replacen("threads", "Threads", 1);
-        match self.hottest_lock() {
-            Some((lock, part)) => format!("{spent}. {part} % of the waiting is for {lock}."),
-            None => format!("{spent}."),
+        let Judged { bound, words, .. } = &self.judged;
+        match self.hottest_lock().filter(|_| bound.is_worth_a_try()) {
+            Some((lock, part)) => format!("{words} {part} % of the waiting is for {lock}."),
+            None => words.clone(),
         }
     }
 
@@ -180,12 +184,6 @@ impl Recorded {
                     .into(),
             );
         }
-        let own = locks_of_runtime(self.recording.program_name());
-        if let (Some(own), Source::Program) = (own, info.source) {
-            notes.push(format!(
-                "{own}, which is not recorded here. 'locklab record --system' sees such locks."
-            ));
-        }
         let after = time(self.recording.length_ns());
         match info.stopped {
             Stopped::Full => notes.push(format!(
@@ -203,6 +201,15 @@ impl Recorded {
             Stopped::Ended => {}
         }
         notes.extend(info.windows.map(in_windows));
+        if let Some(between) = self.recording.waits_between_windows()
+            && !(0.75..1.34).contains(&between)
+        {
+            notes.push(format!(
+                "Between the windows threads waited {between:.2} times as long as in them, because \
+                 recording changes how long short sections take. The shares above are those \
+                 between them; the tables are of the windows."
+            ));
+        }
         if let Apart::Moved([one, two]) = info.apart() {
             notes.push(format!(
                 "The host moved the CPUs during the recording. A round trip of a cache line between \
@@ -303,23 +310,16 @@ impl Recorded {
             return document;
         }
         let times = &self.used.times;
-        let part = |ns: f64| {
-            let share = percent(100.0 * ns / times.lived_ns.max(1.0));
-            format!("{} ({share} %)", time(ns))
-        };
-        document.push(Section::new("Threads").facts(vec![
+        document.push(times.section(vec![
             fact("Threads", grouped(survey.threads.len() as u64)),
             fact("Locks", grouped(survey.locks.len() as u64)),
-            fact("Lived, in all", time(times.lived_ns)),
-            fact("Waited for locks", part(times.waited_ns)),
-            fact("Woke waiters", part(times.woke_ns)),
-            fact("Had no work", part(times.idle_ns)),
             fact("Preempted", format!("{} times", grouped(survey.sum(|thread| thread.preempted)))),
         ]).note(
-            "A thread had no work while it slept or waited for one of these: a condition (with the \
-             mutex that it takes again), the end of a thread, a file, or something that was not \
-             recorded (I/O, semaphores, locks of other libraries). Such a wait counts if it took \
-             at least 20 µs, and a hundred times what it takes to ask the system.",
+            "A thread had nothing to do while it slept or waited for a condition (with the mutex \
+             that it takes again), for the end of a thread or for a file. Waits for something \
+             that was not recorded are not known (I/O, semaphores, locks of other libraries) if \
+             a thread had more than a few. Such a wait is seen if it took at least 20 µs, and a \
+             hundred times what it takes to ask the system.",
         ));
         if let Some(spent) = self.used.spent().filter(|spent| !spent.parts().is_empty()) {
             let parts = spent
@@ -392,10 +392,14 @@ impl Recorded {
                     "waited_ns": of(times.waited),
                     "woke_ns": of(times.woke),
                     "idle_ns": of(times.idle),
+                    "ready_ns": of(times.ready),
+                    "unknown_ns": of(times.unknown),
                     "preempted": times.preempted,
                 })
             }).collect::<Vec<_>>(),
-            "bound": self.used.bound(BOUND_SEED).json(),
+            "account": self.used.times.json(),
+            "waiting_between_windows": recording.waits_between_windows(),
+            "bound": self.judged.bound.json(),
             "waiting": self.used.spent().map(|spent| spent.json()),
             "locks": survey.locks.iter().zip(&self.names).map(|(lock, name)| json!({
                 "name": name,
@@ -412,49 +416,4 @@ impl Recorded {
             "notes": self.notes(),
         })
     }
-}
-
-/// Returns that no other lock is worth a try, and what else the program may wait for: where
-/// threads had no work for a while, that may have been what is not recorded.
-#[must_use]
-pub fn nothing_to_gain(recording: &Recording) -> String {
-    let times = recording.times();
-    let spent = spent(&times);
-    let others = match times.idle_ns > NOTHING_TO_GAIN * times.lived_ns {
-        true => not_seen(recording.survey(), recording),
-        false => None,
-    };
-    match others {
-        Some(others) => format!("Nothing to gain by its pthread locks: {spent}. But {others}."),
-        None => format!("Nothing to gain: {spent}."),
-    }
-}
-
-/// Returns the part of their time that threads lost to locks, as a clause.
-fn spent(times: &Times) -> String {
-    format!(
-        "threads with work spend {} % of their time waiting for locks or waking waiters",
-        percent(100.0 * times.share())
-    )
-}
-
-/// Returns what the program's files call that is not recorded, in a clause that names it.
-fn not_seen(survey: &Survey, recording: &Recording) -> Option<String> {
-    let modules = survey.modules.iter();
-    let mut files: Vec<PathBuf> = modules
-        .map(|module| PathBuf::from(String::from_utf8_lossy(&module.path).into_owned()))
-        .collect();
-    let words = shlex::split(&recording.info().command).unwrap_or_default();
-    let folder = Path::new(&recording.info().folder);
-    files.extend(words.first().map(|program| folder.join(program)));
-    files.sort();
-    files.dedup();
-    let found = unrecorded::kinds(&files);
-    (!found.is_empty()).then(|| {
-        format!(
-            "it may wait for {}, which are not recorded: 'locklab record --system' sees who \
-             waits for them",
-            found.join(", ")
-        )
-    })
 }

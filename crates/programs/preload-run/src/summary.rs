@@ -4,6 +4,7 @@
 
 use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
+use crate::runtimes::Runtime;
 use crate::wait::Wait;
 use locklab_document::lock_use::{Counts, LockUse, Used};
 use locklab_document::{Document, Section};
@@ -12,25 +13,6 @@ mod data;
 
 /// The most lines of each kind in the text of a place.
 const MOST: usize = 3;
-
-/// The locks that language runtimes use, by the prefix of the name of the
-/// runtime's program.
-const LOCKS_OF_RUNTIMES: [(&str, &str); 4] = [
-    ("python", "Python's threading.Lock is a semaphore"),
-    ("pypy", "Python's threading.Lock is a semaphore"),
-    (
-        "java",
-        "Java's synchronized and java.util.concurrent use locks of the virtual machine",
-    ),
-    ("dotnet", ".NET's lock belongs to its runtime"),
-];
-
-/// Returns what locks the runtime of a program of this name has, as a clause, if that is known.
-pub(crate) fn locks_of_runtime(program: &str) -> Option<&'static str> {
-    let mut runtimes = LOCKS_OF_RUNTIMES.iter();
-    let of = runtimes.find(|(start, _)| program.starts_with(start));
-    of.map(|(_, own)| *own)
-}
 
 impl Summary {
     /// Returns a convoy, if there was one: the lock was handed to sleeping threads, and
@@ -63,7 +45,9 @@ impl Summary {
     /// where that is known of its runtime.
     fn not_replaced(&self, chosen: &Chosen, program: &str) -> Option<String> {
         let waits = chosen.lock != GLIBC && chosen.wait != Wait::Spin;
-        let own = locks_of_runtime(program).filter(|_| self.images > 0 && waits)?;
+        let own = Runtime::of_name(program)
+            .filter(|_| self.images > 0 && waits)?
+            .locks;
         let contended = match self.sleeps {
             0 => "0 pthread mutexes contended (no thread slept for one)".into(),
             1 => "a thread slept for a pthread mutex once".into(),

@@ -3,8 +3,10 @@
 
 use crate::addresses::{Mapping, Spaces, mapped_now};
 use crate::kinds::EventKind;
+use crate::lock_names::{SPINS, told};
 use crate::raw::{Raw, Records, What};
 use crate::recording::{Calls, Event, Events, Function, Happened, Head, Thread};
+use crate::spin_loops::DECODES;
 use crate::target::threads;
 use crate::unwind::{Named, Stacks};
 use std::collections::HashMap;
@@ -138,6 +140,8 @@ pub(crate) fn events(
             lost: records.lost,
             unreadable: records.unreadable,
             kernel_names: stacks.kernel_has_names(),
+            loops: DECODES,
+            runtime: stacks.runtime.map(|runtime| runtime.name.into()),
             ..head
         },
         threads: acquired.threads,
@@ -224,7 +228,12 @@ impl Acquired {
                 Happened::Waits(address, self.stack(calls, whole))
             }
             What::Sampled { stack } => {
-                let (calls, whole) = stacks.calls(raw.process, spaces.of(raw.process), &stack);
+                let space = spaces.of(raw.process);
+                let (mut calls, whole) = stacks.calls(raw.process, space, &stack);
+                let known = told(calls.iter().map(|named| named.function.as_str())).is_some();
+                if !known && stacks.spins(raw.process, space, &stack) {
+                    calls.insert(0, spinning());
+                }
                 Happened::Sampled(EventKind::SAMPLE, self.stack(calls, whole))
             }
             What::Wakes { address } => Happened::Wakes(address),
@@ -279,6 +288,15 @@ impl Acquired {
         self.stacks.push(calls.clone());
         self.stack_numbers.insert(calls, number);
         number
+    }
+}
+
+/// Returns what stands in a stack for a loop that only waits.
+fn spinning() -> Named {
+    Named {
+        function: SPINS.into(),
+        line: None,
+        file: String::new(),
     }
 }
 

@@ -31,9 +31,8 @@ pub(crate) struct Until<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The most bytes.
     pub(crate) bytes: u64,
-    /// Nanoseconds that a record costs the program, if it is to be recorded in windows where
-    /// that is much.
-    pub(crate) record_ns: Option<f64>,
+    /// Says whether it is to be recorded in windows where records cost the program much.
+    pub(crate) in_windows: bool,
     /// Says which processes are recorded.
     pub(crate) processes: &'a (dyn Fn() -> Vec<u32> + Sync),
 }
@@ -66,8 +65,7 @@ pub(crate) fn collect(open: &mut Open, spool: &File, until: &Until<'_>) -> io::R
         })
         .collect();
     let (mut bytes, mut records) = (0, 0);
-    let windows_of = |record_ns| Windows::begin(record_ns, until.processes);
-    let mut windows = until.record_ns.map(windows_of);
+    let mut windows = until.in_windows.then(|| Windows::begin(until.processes));
     let why = loop {
         // Acquire pairs with the Release of who saw the program end.
         let ended = until.ended.load(Ordering::Acquire);

@@ -33,10 +33,27 @@ pub(crate) fn not_opened(what: &str, why: &io::Error) -> Error {
             "{what} has too many threads for the open files of a process; record its cgroup with \
              --cgroup, or raise 'ulimit -n'"
         ),
+        Some(libc::EBADF | libc::EINVAL) if what.starts_with("cgroup ") => format!(
+            "{what} is of a controller whose events cannot be recorded; name the folder of \
+             version 2 (in /proc/PID/cgroup the line that begins with 0::)"
+        ),
         Some(libc::ESRCH) => format!("{what} has ended before it could be recorded"),
         Some(libc::ENOSYS) => "this kernel has no perf_event_open; it needs CONFIG_PERF_EVENTS, \
              and a container that permits the call"
             .into(),
         _ => format!("the kernel does not record {what}: {why}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_another_controller_is_said_in_a_sentence() {
+        let why = io::Error::from_raw_os_error(libc::EBADF);
+        let said = not_opened("cgroup /sys/fs/cgroup/cpu", &why).to_string();
+        assert!(said.contains("name the folder of version 2"), "{said}");
+        assert!(!said.contains("os error"), "{said}");
+    }
 }

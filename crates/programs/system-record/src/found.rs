@@ -1,19 +1,23 @@
 //! Holds what a recording says, in numbers: waits of a program, or of the kernel, and the share of
 //! the time that they took.
 
-use crate::bound::{Interval, interval};
 use crate::kernel_waits::{KernelUse, kernel_use};
 use crate::recording::{Events, Source};
 use crate::waits::{Waits, waits};
+use locklab_document::lock_use::{Bound, Seen, Times};
+use locklab_preload_run::{Runtime, Waiter};
 
 /// Describes what a recording says, and the recording.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) events: Events,
     pub(crate) found: Found,
-    /// The share of the time with work that waiting for locks took, or of the kernel's
-    /// locks that of all CPU time.
-    pub(crate) share: Interval,
+    /// The runtime of the program, if it has one whose locks are not seen.
+    pub(crate) runtime: Option<&'static Runtime>,
+    /// The account of all threads, or of the kernel's locks that of all CPU time.
+    pub(crate) times: Times,
+    /// Says what no lock can exceed.
+    pub(crate) bound: Bound,
 }
 
 /// Names what was found, by what was recorded.
@@ -25,38 +29,55 @@ pub(crate) enum Found {
 
 impl Findings {
     pub(crate) fn of(events: Events) -> Self {
-        let lost = lost(&events);
-        let (found, share) = match events.head.source {
+        let runtime = runtime(&events);
+        let mut seen = Seen {
+            lost: lost(&events),
+            windows: events.windows().map(|windows| windows.count),
+            ..Seen::default()
+        };
+        let (found, times, windows) = match events.head.source {
             Source::System => {
-                let found = waits(&events);
-                let share = interval(&found.windows, lost);
-                (Found::Program(found), share)
+                let mut found = waits(&events);
+                let waits = |waiter| runtime.is_some_and(|runtime| runtime.waiter == waiter);
+                let times = found.times(waits(Waiter::Condition));
+                seen.blind = waits(Waiter::Task);
+                seen.yields = found.yields;
+                seen.cpus_ns = events.head.cpus as f64 * events.recorded();
+                let windows = std::mem::take(&mut found.windows);
+                (Found::Program(found), times, windows)
             }
             Source::Kernel => {
-                let found = kernel_use(&events);
-                let share = interval(&found.windows, lost);
-                (Found::Kernel(found), share)
+                let mut found = kernel_use(&events);
+                let windows = std::mem::take(&mut found.windows);
+                let mut times = Times::default();
+                windows.iter().for_each(|window| times.add(window));
+                (Found::Kernel(found), times, windows)
             }
         };
         Self {
+            bound: Bound::of(&times, &windows, seen),
             events,
             found,
-            share,
+            runtime,
+            times,
         }
-    }
-
-    /// Returns a bound: no lock can make the program more than so many times as fast.
-    pub(crate) fn limit(&self, found: &Waits) -> f64 {
-        let without = 1.0 / (1.0 - self.share.high).max(0.001);
-        let work = found.ran.saturating_sub(found.woke + found.spun).max(1);
-        let cpus = self.events.head.cpus as f64 * self.events.recorded() / work as f64;
-        without.min(cpus.max(1.0))
     }
 
     /// Returns the share of events that were lost.
     pub(crate) fn lost(&self) -> f64 {
         lost(&self.events)
     }
+}
+
+/// Returns the runtime of the program, by its files or by the functions of its stacks.
+fn runtime(events: &Events) -> Option<&'static Runtime> {
+    let named = events.head.runtime.as_deref().and_then(Runtime::named);
+    named.or_else(|| {
+        let of = |function: &crate::recording::Function| {
+            Runtime::of_function(&function.0).or_else(|| Runtime::of_name(&function.2))
+        };
+        events.functions.iter().find_map(of)
+    })
 }
 
 fn lost(events: &Events) -> f64 {

@@ -28,9 +28,9 @@ pub(crate) fn json(findings: &Findings, file: &Path) -> Value {
         "events": findings.events.events.len(),
         "lost_events": head.lost,
         "lost_share": findings.lost(),
-        "waiting_share": findings.share.share,
-        "waiting_share_low": findings.share.low,
-        "waiting_share_high": findings.share.high,
+        "waiting_share": findings.bound.share,
+        "bound": findings.bound.json(),
+        "account": findings.times.json(),
         "verdict": verdict(findings),
         "notes": notes(findings),
     });
@@ -45,15 +45,10 @@ pub(crate) fn json(findings: &Findings, file: &Path) -> Value {
 }
 
 fn program(findings: &Findings, found: &Waits) -> Value {
-    let used = program_use(found);
+    let used = program_use(findings, found);
     json!({
-        "gain_at_most_percent": 100.0 * (findings.limit(found) - 1.0),
         "threads": found.threads,
-        "busy_ns": found.busy,
-        "ready_ns": found.ready,
-        "waited_ns": found.waited,
-        "spun_ns": found.spun,
-        "woke_ns": found.woke,
+        "runtime": findings.runtime.map(|runtime| runtime.name),
         "conditions_ns": found.conditions,
         "barriers_ns": found.barriers,
         "parked_ns": found.parked,
@@ -81,6 +76,7 @@ fn counts(used: &Use) -> Value {
     json!({
         "contended": used.waits,
         "waited_ns": used.waited,
+        "spun_ns": used.spun,
         "longest_wait_ns": used.longest,
     })
 }

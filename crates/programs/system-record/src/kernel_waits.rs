@@ -1,8 +1,8 @@
 //! Waits for the kernel's own locks, by its contention events: which lock, of which kind,
 //! taken by whom.
 
-use crate::bound::{WINDOWS, Window};
-use crate::recording::{Event, Events, Happened};
+use crate::recording::{Event, Events, Happened, WINDOWS};
+use locklab_document::lock_use::Times;
 use locklab_trace::{KernelWaits, PerfEvent, Point, kernel_caller, kernel_waits_of};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(crate) struct KernelUse {
     /// Ends without a begin.
     pub(crate) unmatched: usize,
     /// Waiting in each part of the time, of all CPU time.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<Times>,
 }
 
 /// The flags of the kernel's contention events.
@@ -103,7 +103,11 @@ pub(crate) fn kernel_use(events: &Events) -> KernelUse {
     let length = events.head.length.max(1);
     let width = (length / WINDOWS as u64).max(1);
     let cpus = events.head.cpus as u64;
-    let mut windows = vec![(0, width * cpus); WINDOWS];
+    let window = Times {
+        lived_ns: (width * cpus) as f64,
+        ..Times::default()
+    };
+    let mut windows = vec![window; WINDOWS];
     let mut callers: BTreeMap<(String, &'static str), CallerWaits> = BTreeMap::new();
     let mut found = KernelUse {
         unmatched: paired.unmatched,
@@ -121,7 +125,7 @@ pub(crate) fn kernel_use(events: &Events) -> KernelUse {
         found.waits += 1;
         found.waited += wait.nanoseconds;
         let window = ((wait.began / width) as usize).min(WINDOWS - 1);
-        windows[window].0 += wait.nanoseconds;
+        windows[window].waited_ns += wait.nanoseconds as f64;
     }
     found.windows = windows;
     found.callers = callers.into_iter().collect();

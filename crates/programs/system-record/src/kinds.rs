@@ -24,7 +24,7 @@ pub(crate) enum EventKind {
     Futex2Wake,
     Futex2WakeEnd,
     /// A thread has had a CPU for [`SAMPLE`](EventKind::SAMPLE) more; it carries the top of
-    /// the stack if it was in the program then.
+    /// the stack.
     Sampled,
     /// A thread is woken; the waker is the current one.
     Waking,

@@ -6,14 +6,12 @@
 //! kernel's own locks come the same way.
 //!
 //! [`Target`] says whose events, [`SystemRecording`] records them into a file, and
-//! [`SystemRecorded`] says what is in the file. What is not in the kernel (spinning, locks
-//! of goroutines) is not seen, and the report must never pretend otherwise.
+//! [`SystemRecorded`] says what is in the file. What is not in the kernel (locks of goroutines) is
+//! not seen, and the report must never pretend otherwise.
 
 mod acquire;
 mod addresses;
-mod bound;
 mod collect;
-mod cost;
 mod fault;
 mod found;
 mod json;
@@ -28,6 +26,7 @@ mod recording;
 mod report;
 mod semaphores;
 mod shared_words;
+mod spin_loops;
 mod start;
 mod tables;
 mod target;
@@ -38,7 +37,6 @@ mod windows;
 mod without_pthread;
 mod words;
 
-pub use bound::Interval;
 pub use lock_names::{Identity, Kind, TABLE};
 pub use open::is_permitted;
 pub use record::{ReadyForSystem, SystemRecording};

@@ -21,6 +21,10 @@ pub enum Kind {
     Barrier,
     /// Work: the thread is parked until somebody has some.
     Park,
+    /// Work or a lock of the runtime, which parks its threads alike.
+    ParkOrLock,
+    /// Nothing in the kernel: the thread spins, for whatever.
+    Spin,
 }
 
 /// Names what a lock is known by.
@@ -78,6 +82,17 @@ const fn other(family: &'static str, function: &'static str, kind: Kind) -> Wait
         ..lock(family, function)
     }
 }
+
+/// Returns a function that spins for what its caller waits for.
+const fn spinning(family: &'static str, function: &'static str) -> Waiter {
+    Waiter {
+        kind: Kind::Spin,
+        ..parking(family, function)
+    }
+}
+
+/// The name that stands in a stack for a loop that only waits, innermost.
+pub(crate) const SPINS: &str = "[spinning]";
 
 /// The functions, by family. The first match of the strongest kind counts, from the
 /// innermost call outwards: a lock that is built of a condition is a lock.
@@ -166,7 +181,7 @@ pub const TABLE: &[Waiter] = &[
     parking("java.util.concurrent", "ReentrantLock.lock"),
     other("JVM monitor", "ObjectMonitor::wait", Kind::Condition),
     other("JVM", "Monitor::wait", Kind::Park),
-    other("JVM", "Parker::park", Kind::Park),
+    other("JVM", "Parker::park", Kind::ParkOrLock),
     lock("OpenMP (libgomp)", "gomp_mutex_lock_slow"),
     lock("OpenMP (libgomp)", "GOMP_critical_start"),
     lock("OpenMP (libgomp)", "GOMP_critical_name_start"),
@@ -200,6 +215,10 @@ pub const TABLE: &[Waiter] = &[
     parking(".NET", "InternalEnterCriticalSection"),
     parking(".NET", "Monitor.Enter"),
     other(".NET", "CLREvent::Wait", Kind::Condition),
+    parking("Ruby Mutex", "rb_mutex_lock"),
+    parking("Perl lock()", "recursive_lock_acquire"),
+    parking("OCaml master lock", "st_masterlock_acquire"),
+    parking("OCaml master lock", "caml_thread_leave_blocking_section"),
     parking("Python GIL", "take_gil"),
     lock("Python", "PyThread_acquire_lock_timed"),
     lock("Qt", "QBasicMutex::lockInternal"),
@@ -228,6 +247,9 @@ pub const TABLE: &[Waiter] = &[
     other("C++", "__atomic_wait_address", Kind::Semaphore),
     other("C++", "__atomic_wait_address_v", Kind::Semaphore),
     other("C++", "__atomic_wait_address_bare", Kind::Semaphore),
+    spinning("own spinning", SPINS),
+    spinning("own spinning", "sched_yield"),
+    spinning("own spinning", "__sched_yield"),
     lock("Zig", "Mutex.FutexImpl.lockSlow"),
     lock("Swift", "os_unfair_lock_lock_slow"),
 ];
@@ -356,7 +378,8 @@ pub(crate) fn wraps(function: &str) -> bool {
         || ["std::", "core::", "alloc::"]
             .iter()
             .any(|own| name.starts_with(own))
-        || told(std::iter::once(function)).is_some_and(|told| told.kind == Kind::Lock)
+        || told(std::iter::once(function))
+            .is_some_and(|told| matches!(told.kind, Kind::Lock | Kind::Spin))
         || is_wrapper(&name)
 }
 

@@ -87,19 +87,6 @@ impl Open {
     /// # Errors
     /// [`Error::Failed`] if the kernel has no such event, or does not permit it.
     pub(crate) fn new(scope: &Scope<'_>, kinds: &[EventKind], what: &str) -> Result<Self, Error> {
-        Self::on(&cpus(), scope, kinds, what)
-    }
-
-    /// Opens them on these CPUs only.
-    ///
-    /// # Errors
-    /// As [`Open::new`].
-    pub(crate) fn on(
-        cpus: &[usize],
-        scope: &Scope<'_>,
-        kinds: &[EventKind],
-        what: &str,
-    ) -> Result<Self, Error> {
         let tracepoints = Tracepoints::find()?;
         let mut open = Self {
             buffers: Vec::new(),
@@ -115,7 +102,7 @@ impl Open {
             Scope::Threads(threads) => threads,
             _ => &one[..],
         };
-        for &cpu in cpus {
+        for cpu in cpus() {
             let mut buffer: Option<Sampler> = None;
             for &task in tasks {
                 let threads = || builder(EventKind::Threads, scope, task, cpu, None).build();
@@ -230,17 +217,6 @@ impl Open {
         }
     }
 
-    /// Throws away what the buffers hold; returns the number of records.
-    pub(crate) fn discard(&mut self) -> u32 {
-        let mut records = 0;
-        for buffer in &mut self.buffers {
-            while buffer.next_record().is_some() {
-                records += 1;
-            }
-        }
-        records
-    }
-
     /// Ends it. An event whose thread has ended is disabled already.
     pub(crate) fn disable(&mut self) {
         for counter in self.all() {
@@ -313,11 +289,9 @@ fn builder<'a>(
         | EventKind::WaitForAny
         | EventKind::Sampled => {
             match kind {
-                // In the kernel a thread wakes or waits, which has events of its own.
+                // Also in the kernel, where a thread yields.
                 EventKind::Sampled => {
-                    builder
-                        .sample_period(EventKind::SAMPLE)
-                        .exclude_kernel(true);
+                    builder.sample_period(EventKind::SAMPLE);
                 }
                 _ => {
                     builder.sample(SampleFlag::RAW);

@@ -2,7 +2,6 @@
 
 use crate::acquire::{Known, events};
 use crate::collect::{Collected, Until, Why, collect};
-use crate::cost;
 use crate::kinds::EventKind;
 use crate::open::{Open, Scope, cpus};
 use crate::raw;
@@ -163,7 +162,6 @@ impl ReadyForSystem {
             Source::Kernel => &EventKind::KERNEL[..],
         };
         let in_windows = !recording.whole && recording.source == Source::System;
-        let record_ns = in_windows.then(cost::of_a_record).flatten();
         let mut before = Known::default();
         let from;
         // It lies beside the file, where the user expects room; it has no name.
@@ -230,7 +228,7 @@ impl ReadyForSystem {
             ended: &AtomicBool::new(false),
             deadline: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)),
             bytes: u64::from(recording.megabytes) << 20,
-            record_ns,
+            in_windows,
             processes: &processes,
         };
         let (collected, status, to) = std::thread::scope(|scope| {

@@ -11,6 +11,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read as _, Write};
 use std::path::Path;
 
+/// Parts of the time of which intervals are made.
+pub(crate) const WINDOWS: usize = 100;
+
 /// The version of the lines.
 const SCHEMA: u32 = 1;
 
@@ -56,6 +59,12 @@ pub(crate) struct Head {
     pub(crate) unreadable: u64,
     /// Says whether the kernel says the names of its functions.
     pub(crate) kernel_names: bool,
+    /// Says whether loops that spin were found by their code; older recordings lack it.
+    #[serde(default)]
+    pub(crate) loops: bool,
+    /// Names the runtime whose files the program has mapped, if there is one.
+    #[serde(default)]
+    pub(crate) runtime: Option<String>,
     pub(crate) functions: usize,
     pub(crate) stacks: usize,
     pub(crate) events: usize,
@@ -175,6 +184,8 @@ impl Head {
             lost: 0,
             unreadable: 0,
             kernel_names: true,
+            loops: false,
+            runtime: None,
             functions: 0,
             stacks: 0,
             events: 0,

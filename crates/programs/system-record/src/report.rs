@@ -1,7 +1,6 @@
 //! A recording of the kernel's events as a report: the bound, where the waiting is spent, and
 //! the call sites, as text and as JSON.
 
-use crate::bound::Interval;
 use crate::found::{Findings, Found};
 use crate::json::json;
 use crate::recording::{Events, Source};
@@ -40,13 +39,6 @@ impl SystemRecorded {
             findings: Findings::of(events),
             file: file.into(),
         }
-    }
-
-    /// Returns the share of the time with work in which threads waited for locks, spinning or
-    /// asleep, or woke those that did; of the kernel's locks, that of all CPU time.
-    #[must_use]
-    pub fn share(&self) -> Interval {
-        self.findings.share
     }
 
     /// Returns the report as text.
@@ -101,7 +93,7 @@ impl SystemRecorded {
         }
         document.push(first);
         match &self.findings.found {
-            Found::Program(found) => tables::program(found, &mut document),
+            Found::Program(found) => tables::program(&self.findings, found, &mut document),
             Found::Kernel(found) => tables::kernel(found, &mut document),
         }
         if let Value::Object(data) = self.json() {

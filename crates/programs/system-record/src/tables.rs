@@ -1,9 +1,10 @@
 //! A recording in tables: what threads did, which locks were waited for, and what the
 //! waiting consisted of.
 
+use crate::found::Findings;
 use crate::kernel_waits::KernelUse;
 use crate::waits::{Lock, Use, Waits};
-use locklab_document::lock_use::{Counts, LockUse, Times, Used};
+use locklab_document::lock_use::{Counts, LockUse, Used};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 
@@ -13,14 +14,14 @@ const SHOWN: usize = 8;
 fn counts(used: &Use) -> Counts {
     Counts {
         contended: used.waits,
-        waited_ns: Some(used.waited as f64),
-        longest_ns: Some(used.longest as f64),
+        waited_ns: Some((used.waited + used.spun) as f64),
+        longest_ns: (used.waits > 0).then_some(used.longest as f64),
         ..Counts::default()
     }
 }
 
 /// Returns the locks of a program, and where they are taken, as every report has them.
-pub(crate) fn program_use(found: &Waits) -> LockUse {
+pub(crate) fn program_use(findings: &Findings, found: &Waits) -> LockUse {
     let locks = found.locks.iter().map(|lock| Used {
         name: lock.place().into(),
         kind: Some(lock.family.into()),
@@ -35,14 +36,7 @@ pub(crate) fn program_use(found: &Waits) -> LockUse {
             ..Used::default()
         })
     });
-    let idle = found.conditions + found.barriers + found.parked + found.untold + found.asleep;
-    let times = Times {
-        lived_ns: (found.busy + idle) as f64,
-        idle_ns: idle as f64,
-        waited_ns: (found.waited + found.spun) as f64,
-        woke_ns: found.woke as f64,
-    };
-    LockUse::new(times, locks.collect(), sites.collect())
+    LockUse::new(findings.times, locks.collect(), sites.collect())
 }
 
 /// Returns the kernel's locks by who takes them, as every report has them.
@@ -63,29 +57,17 @@ pub(crate) fn kernel_use(found: &KernelUse) -> Vec<Used> {
 }
 
 /// Adds the sections on a program.
-pub(crate) fn program(found: &Waits, document: &mut Document) {
-    let fact = |name: &str, text: String| (name.to_owned(), text);
-    let of = |part: u64| {
-        let all = found.busy.max(1) as f64;
-        let share = percent(100.0 * part as f64 / all);
-        format!("{} ({share} %)", time(part as f64))
-    };
-    let threads = Section::new("Threads").facts(vec![
-        fact("Threads", grouped(found.threads as u64)),
-        fact("Had work", time(found.busy as f64)),
-        fact("Waited for locks", of(found.waited)),
-        fact("Spun for locks", of(found.spun)),
-        fact("Woke waiters", of(found.woke)),
-        fact("Ready, without a CPU", of(found.ready)),
-        fact(
-            "Worked",
-            of(found.ran.saturating_sub(found.woke + found.spun)),
-        ),
-    ]);
+pub(crate) fn program(findings: &Findings, found: &Waits, document: &mut Document) {
+    let threads = ("Threads".to_owned(), grouped(found.threads as u64));
+    let threads = findings.times.section(vec![threads]);
     let idle = [
         (found.conditions, "waiting for conditions and semaphores"),
         (found.barriers, "at barriers and ends of threads"),
         (found.parked, "parked"),
+        (
+            found.parked_or_locked,
+            "parked, for work or for a lock of the runtime",
+        ),
         (found.untold, "in waits that no stack explains"),
         (found.asleep, "asleep, or in input and output"),
     ];
@@ -101,18 +83,21 @@ pub(crate) fn program(found: &Waits, document: &mut Document) {
     if found.locks.is_empty() {
         return;
     }
-    let used = program_use(found);
+    let used = program_use(findings, found);
     document.push(LockUse::section("Locks", &used.locks, SHOWN));
     if used.sites.len() > used.locks.len() {
         document.push(LockUse::section("Hottest call sites", &used.sites, SHOWN));
     }
-    document.push(spent(found));
+    if found.locks.iter().any(|lock| lock.all.waits > 0) {
+        document.push(spent(found));
+    }
 }
 
 /// Returns what the waiting for each lock consisted of.
 fn spent(found: &Waits) -> Section {
     let column = |title: &str| Column::new(title, 7);
-    let shown: Vec<&Lock> = found.locks.iter().take(SHOWN).collect();
+    let slept = found.locks.iter().filter(|lock| lock.all.waits > 0);
+    let shown: Vec<&Lock> = slept.clone().take(SHOWN).collect();
     let rows = shown.iter().enumerate().map(|(number, lock)| {
         let share = |part: u64| {
             let all = lock.all.parts.sum().max(1) as f64;
@@ -143,7 +128,7 @@ fn spent(found: &Waits) -> Section {
         ],
         rows: rows.collect(),
     };
-    let more = found.locks.len() - shown.len();
+    let more = slept.count() - shown.len();
     let section = Section::new("Where the waiting is spent")
         .with(Part::Table(table))
         .items(

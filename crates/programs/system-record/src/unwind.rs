@@ -6,8 +6,9 @@
 use crate::addresses::{Mapping, Space};
 use crate::kernel_symbols::KernelSymbols;
 use crate::raw::Stack;
+use crate::spin_loops::spins;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
-use locklab_preload_run::Symbols;
+use locklab_preload_run::{Runtime, Symbols};
 use object::{Object, ObjectSection, ObjectSegment};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -72,6 +73,10 @@ pub(crate) struct Stacks {
     names: HashMap<(Arc<PathBuf>, u64), Vec<Named>>,
     compiled: HashMap<u32, BTreeMap<u64, (u64, String)>>,
     kernel: Option<KernelSymbols>,
+    /// Whether the code at a place spins.
+    loops: HashMap<(Arc<PathBuf>, u64), bool>,
+    /// The runtime of the files that are mapped.
+    pub(crate) runtime: Option<&'static Runtime>,
 }
 
 impl Stacks {
@@ -102,10 +107,11 @@ impl Stacks {
         if let Some(known) = self.files.get(path) {
             return known.clone();
         }
-        let tables = here(process, path)
-            .and_then(|path| fs::read(path).ok())
-            .and_then(|bytes| tables(&bytes))
-            .map(Arc::new);
+        let bytes = here(process, path).and_then(|path| fs::read(path).ok());
+        if let Some(bytes) = bytes.as_ref().filter(|_| self.runtime.is_none()) {
+            self.runtime = Runtime::of_file(path, bytes);
+        }
+        let tables = bytes.and_then(|bytes| tables(&bytes)).map(Arc::new);
         self.files.insert(path.into(), tables.clone());
         tables
     }
@@ -133,6 +139,35 @@ impl Stacks {
             }
         }
         (named, whole)
+    }
+
+    /// Returns whether a stack was copied while the program was in a loop that only waits.
+    pub(crate) fn spins(&mut self, process: u32, space: &Space, stack: &Stack) -> bool {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        let place = begin(&stack.registers).map(|(place, ..)| place);
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let place = stack.calls.first().copied();
+        let Some((place, mapping)) = place.and_then(|place| Some((place, space.find(place)?)))
+        else {
+            return false;
+        };
+        let offset = place - mapping.from + mapping.offset;
+        let key = (mapping.path.clone(), offset);
+        if let Some(known) = self.loops.get(&key) {
+            return *known;
+        }
+        let tables = self.tables(process, &mapping.path);
+        let spins = tables.is_some_and(|tables| {
+            let mut segments = tables.segments.iter();
+            let of = segments.find(|(from, length, _)| (*from..from + length).contains(&offset));
+            let text = tables.sections.text.as_ref();
+            of.zip(text)
+                .is_some_and(|((from, _, address), (begin, code))| {
+                    spins(code, *begin, offset - from + address)
+                })
+        });
+        self.loops.insert(key, spins);
+        spins
     }
 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -5,12 +5,16 @@
 //! so that thread is taken for the holder, back to when it took the lock itself at the
 //! earliest that the events permit. Must never count a wait that no stack tells as a lock's.
 
-use crate::bound::{WINDOWS, Window};
 use crate::lock_names::{Identity, Kind, Told, UNNAMED, plain, told, wraps};
-use crate::recording::{Event, Events, Happened};
+use crate::recording::{Event, Events, Happened, WINDOWS};
 use crate::semaphores::{Untold, words_as_locks};
 use crate::shared_words::{SharedWords, Word};
+use locklab_document::lock_use::Times;
 use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The longest time from a wake-up to a CPU that is a part of waiting for a lock, in
+/// nanoseconds: an idle CPU of a virtual machine takes less.
+const WAKING: u64 = 100_000;
 
 /// Describes what a wait for a lock consisted of, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub(crate) struct Use {
     pub(crate) waits: u64,
     pub(crate) waited: u64,
     pub(crate) longest: u64,
+    /// The CPU time in which it was spun for, by samples.
+    pub(crate) spun: u64,
     pub(crate) parts: Parts,
 }
 
@@ -69,7 +75,10 @@ pub(crate) struct Lock {
 impl Lock {
     /// Returns the place that takes it most, by its name.
     pub(crate) fn place(&self) -> &str {
-        let most = self.sites.iter().max_by_key(|(_, site)| site.waited);
+        let most = self
+            .sites
+            .iter()
+            .max_by_key(|(_, site)| site.waited + site.spun);
         most.map_or("(place unknown)", |(name, _)| name)
     }
 }
@@ -79,9 +88,7 @@ impl Lock {
 pub(crate) struct Waits {
     /// The most waited for first.
     pub(crate) locks: Vec<Lock>,
-    /// Time in which threads had work: they ran, could have run, or waited for a lock.
-    pub(crate) busy: u64,
-    /// The time on a CPU, of that.
+    /// The time on a CPU.
     pub(crate) ran: u64,
     /// Ready to run, without a CPU.
     pub(crate) ready: u64,
@@ -91,10 +98,14 @@ pub(crate) struct Waits {
     pub(crate) woke: u64,
     /// The time on a CPU in functions that wait for locks, by samples.
     pub(crate) spun: u64,
+    /// Whether threads yielded their CPUs.
+    pub(crate) yields: bool,
     /// Waiting for conditions, barriers, and parked; and what no stack tells.
     pub(crate) conditions: u64,
     pub(crate) barriers: u64,
     pub(crate) parked: u64,
+    /// Parked by a runtime, which parks those that wait for its locks alike.
+    pub(crate) parked_or_locked: u64,
     pub(crate) untold: u64,
     /// Asleep, or waiting for input and output.
     pub(crate) asleep: u64,
@@ -103,7 +114,26 @@ pub(crate) struct Waits {
     pub(crate) early: u64,
     pub(crate) unnamed: u64,
     pub(crate) threads: usize,
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<Times>,
+}
+
+impl Waits {
+    /// Returns the account of all threads; `conditions` says whether a condition may be a lock
+    /// of the program's runtime.
+    pub(crate) fn times(&self, conditions: bool) -> Times {
+        let unsure = if conditions { self.conditions } else { 0 };
+        let idle = self.conditions - unsure + self.barriers + self.parked + self.asleep;
+        let unknown = unsure + self.parked_or_locked + self.untold;
+        Times {
+            lived_ns: (self.ran + self.ready + self.waited + idle + unknown) as f64,
+            idle_ns: idle as f64,
+            ready_ns: self.ready as f64,
+            unknown_ns: unknown as f64,
+            waited_ns: self.waited as f64,
+            spun_ns: self.spun.min(self.ran.saturating_sub(self.woke)) as f64,
+            woke_ns: self.woke as f64,
+        }
+    }
 }
 
 /// Names what a thread does.
@@ -188,7 +218,8 @@ struct Reading<'e> {
     as_locks: HashSet<Word>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
-    spun: Vec<Span>,
+    /// With the process, and the number of the stack.
+    spun: Vec<(Span, u32, u32)>,
     /// The time at which the window began.
     began: u64,
     found: Waits,
@@ -281,7 +312,8 @@ impl Reading<'_> {
             let calls_of = || self.events.calls(number as u32);
             let told = told(calls_of().map(|function| function.0.as_str()));
             let mut early = false;
-            let may_be = |told: &Told| matches!(told.kind, Kind::Lock | Kind::Semaphore);
+            let may_be =
+                |told: &Told| matches!(told.kind, Kind::Lock | Kind::Semaphore | Kind::Spin);
             let lock = told.unwrap_or(UNNAMED);
             let lock = Some(lock).filter(may_be).map(|told| {
                 let callers = calls_of().skip(told.depth);
@@ -356,7 +388,15 @@ impl Reading<'_> {
             match happened {
                 // It had no CPU before, and why is not known.
                 Happened::Came => running.state = State::Asleep,
-                Happened::Begun => (running.state, running.since) = (State::Ready, at),
+                Happened::Begun => {
+                    let thread = &self.events.threads[number];
+                    // The first thread of a new image has the CPU of the old one.
+                    running.state = match thread.task == thread.process {
+                        true => State::Runs,
+                        false => State::Ready,
+                    };
+                    running.since = at;
+                }
                 _ => {}
             }
         }
@@ -370,24 +410,44 @@ impl Reading<'_> {
             Happened::Came => match running.state {
                 State::Waits(wait) => {
                     self.waits[wait].came = Some(at);
+                    // Who is woken and has no CPU for long is ready: all CPUs have others.
+                    if let Some((woken, _)) = self.waits[wait].woken
+                        && woken.saturating_add(WAKING) < at
+                    {
+                        running.becomes(State::Ready, woken + WAKING);
+                        running.becomes(State::Waits(wait), at);
+                    }
                 }
                 State::Idle(_) => {}
                 _ => running.becomes(State::Runs, at),
             },
-            Happened::Left if running.state == State::Runs => running.becomes(State::Asleep, at),
+            // Who leaves a CPU had one, also where nobody saw that it came there.
+            Happened::Left if matches!(running.state, State::Runs | State::Ready) => {
+                running.becomes(State::Asleep, at)
+            }
             Happened::Preempted if running.state == State::Runs => {
                 running.becomes(State::Ready, at)
             }
             Happened::Left | Happened::Preempted => {}
             Happened::Waits(address, stack) => self.begins(number, at, address, stack),
             Happened::Sampled(stands_for, stack) => {
-                let place = &self.places[stack as usize];
-                if place.kind == Some(Kind::Lock) && running.state == State::Runs {
-                    self.spun.push(Span {
+                let spins = matches!(
+                    self.places[stack as usize].kind,
+                    Some(Kind::Lock | Kind::Spin)
+                );
+                if running.state == State::Ready {
+                    running.becomes(State::Runs, at);
+                }
+                if spins && running.state == State::Runs && running.wakes.is_none() {
+                    let mut calls = self.events.calls(stack);
+                    self.found.yields |= calls.next().is_some_and(|f| f.0.contains("sched_yield"));
+                    let span = Span {
                         from: at.saturating_sub(stands_for).max(self.began),
                         to: at,
                         state: State::Runs,
-                    });
+                    };
+                    let process = self.events.threads[number].process;
+                    self.spun.push((span, process, stack));
                 }
             }
             Happened::Wakes(_) => running.wakes = Some((at, false)),
@@ -509,19 +569,53 @@ impl Reading<'_> {
                 used.parts.add(&parts);
             }
         }
+        for (span, process, stack) in std::mem::take(&mut self.spun) {
+            self.spun_for(process, stack, span.to - span.from);
+        }
         self.found.locks = self.locks;
+        let heat = |lock: &Lock| lock.all.waited + lock.all.spun;
         self.found.locks.sort_by(|a, b| {
             let key = |lock: &Lock| (lock.process, lock.address);
-            b.all.waited.cmp(&a.all.waited).then(key(a).cmp(&key(b)))
+            heat(b).cmp(&heat(a)).then(key(a).cmp(&key(b)))
         });
         self.found
     }
 
+    /// Adds the time that a thread spun to the lock that is taken at the same place, or to
+    /// one of that place.
+    fn spun_for(&mut self, process: u32, stack: u32, spun: u64) {
+        let Some((family, identity, site)) = self.places[stack as usize].lock else {
+            return;
+        };
+        let process = match identity {
+            Identity::SharedSite => 0,
+            Identity::Address | Identity::Site => process,
+        };
+        let name = &self.sites[site];
+        let known = self
+            .locks
+            .iter()
+            .position(|lock| lock.process == process && lock.sites.contains_key(name));
+        let number = known.unwrap_or_else(|| {
+            self.locks.push(Lock {
+                family,
+                process,
+                address: None,
+                all: Use::default(),
+                sites: BTreeMap::new(),
+            });
+            self.locks.len() - 1
+        });
+        let lock = &mut self.locks[number];
+        lock.all.spun += spun;
+        lock.sites.entry(name.clone()).or_default().spun += spun;
+    }
+
     /// Adds up what threads did, in all and in each window.
     fn count(&mut self, end: u64) {
-        let mut windows = vec![(0, 0); WINDOWS];
+        let mut windows = vec![Times::default(); WINDOWS];
         let found = &mut self.found;
-        let mut add = |span: &Span, lost: bool, busy: bool| {
+        let mut add = |span: &Span, of: fn(&mut Times) -> &mut f64| {
             let width = (end / WINDOWS as u64).max(1);
             let mut from = span.from;
             while from < span.to {
@@ -530,8 +624,7 @@ impl Reading<'_> {
                     true => span.to,
                     false => span.to.min((window as u64 + 1) * width),
                 };
-                windows[window].0 += if lost { until - from } else { 0 };
-                windows[window].1 += if busy { until - from } else { 0 };
+                *of(&mut windows[window]) += (until - from) as f64;
                 from = until;
             }
         };
@@ -539,23 +632,21 @@ impl Reading<'_> {
             found.threads += 1;
             for span in &running.spans {
                 let length = span.to - span.from;
-                let (lost, busy) = match span.state {
-                    State::Runs => (false, true),
-                    State::Ready => (false, true),
-                    State::Waits(_) => (true, true),
-                    State::Asleep | State::Idle(_) => (false, false),
-                    State::NotSeen => continue,
-                };
-                add(span, lost, busy);
-                found.busy += if busy { length } else { 0 };
+                if matches!(span.state, State::Runs | State::Waits(_)) {
+                    add(span, |times| &mut times.lived_ns);
+                }
                 *match span.state {
                     State::Runs => &mut found.ran,
                     State::Ready => &mut found.ready,
-                    State::Waits(_) => &mut found.waited,
+                    State::Waits(_) => {
+                        add(span, |times| &mut times.waited_ns);
+                        &mut found.waited
+                    }
                     State::Asleep => &mut found.asleep,
                     State::Idle(Some(Kind::Condition | Kind::Semaphore)) => &mut found.conditions,
                     State::Idle(Some(Kind::Barrier)) => &mut found.barriers,
                     State::Idle(Some(Kind::Park)) => &mut found.parked,
+                    State::Idle(Some(Kind::ParkOrLock)) => &mut found.parked_or_locked,
                     State::Idle(_) => &mut found.untold,
                     State::NotSeen => continue,
                 } += length;
@@ -563,11 +654,11 @@ impl Reading<'_> {
         }
         // They ran meanwhile, so that it is in the time with work already.
         for span in &self.woke {
-            add(span, true, false);
+            add(span, |times| &mut times.woke_ns);
             found.woke += span.to - span.from;
         }
-        for span in &self.spun {
-            add(span, true, false);
+        for (span, ..) in &self.spun {
+            add(span, |times| &mut times.spun_ns);
             found.spun += span.to - span.from;
         }
         found.windows = windows;
@@ -631,6 +722,7 @@ fn short(function: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock_names::SPINS;
     use crate::recording::{Calls, Function, Head, Source, Thread};
 
     /// Returns the recording of two threads: a stack that takes a lock of Rust and one
@@ -695,13 +787,12 @@ mod tests {
                 ..Parts::default()
             }
         );
-        assert_eq!((found.busy, found.waited, found.woke), (2000, 360, 20));
-        assert_eq!(found.ready, 100);
-        let windows = found
-            .windows
-            .iter()
-            .fold((0, 0), |sum, w| (sum.0 + w.0, sum.1 + w.1));
-        assert_eq!(windows, (380, 2000));
+        assert_eq!((found.waited, found.woke, found.ready), (360, 20, 100));
+        let times = found.times(false);
+        assert_eq!((times.lived_ns, times.worked_ns()), (2000.0, 1520.0));
+        let mut windows = Times::default();
+        found.windows.iter().for_each(|window| windows.add(window));
+        assert_eq!((windows.lost_ns(), windows.busy_ns()), (380.0, 1900.0));
     }
 
     /// The second thread waits as the first window ends.
@@ -727,10 +818,29 @@ mod tests {
         };
         let runs = of(&[(900, 1, Came), (910, 1, FutexEnded(0))]);
         assert_eq!((runs.waited, runs.asleep), (100, 400));
-        assert_eq!((runs.busy, runs.locks[0].all.longest), (800, 100));
+        assert_eq!((runs.times(false).busy_ns(), runs.ready), (790.0, 10));
+        assert_eq!(runs.locks[0].all.longest, 100);
         // Of whom nothing is recorded in a window had no CPU in it: it would be sampled.
         let sleeps = of(&[]);
-        assert_eq!((sleeps.waited, sleeps.asleep, sleeps.busy), (100, 500, 700));
+        assert_eq!((sleeps.waited, sleeps.asleep), (100, 500));
+        assert_eq!(sleeps.times(false).busy_ns(), 690.0);
+    }
+
+    #[test]
+    fn who_is_woken_and_has_no_cpu_for_long_is_ready() {
+        use Happened::*;
+        let found = waits(&recording(
+            vec![
+                (100, 1, Waits(64, 0)),
+                (110, 1, Left),
+                (1000, 0, Wakened(1)),
+                (3_001_000, 1, Came),
+                (3_001_100, 1, FutexEnded(0)),
+            ],
+            4_000_000,
+        ));
+        assert_eq!((found.waited, found.ready), (101_000, 2_900_000));
+        assert_eq!(found.locks[0].all.parts.waking, 3_000_000);
     }
 
     #[test]
@@ -750,7 +860,9 @@ mod tests {
         ));
         assert!(found.locks.is_empty(), "{found:?}");
         assert_eq!((found.conditions, found.asleep), (620, 400));
-        assert_eq!(found.busy, 2000 - 620 - 400);
+        assert_eq!(found.times(false).busy_ns(), 2000.0 - 620.0 - 400.0);
+        // In a runtime whose locks are conditions it may have been a lock.
+        assert_eq!(found.times(true).unknown_ns, 620.0);
     }
 
     /// Each waiter sleeps at an address of its own, in a process of its own.
@@ -882,5 +994,48 @@ mod tests {
             1000,
         ));
         assert_eq!((found.spun, found.waited), (100, 0));
+        let [lock] = &found.locks[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!((lock.place(), lock.all.spun), ("work (program)", 100));
+    }
+
+    /// A loop that only waits was found at the innermost call of stack 2, and stack 3 yields.
+    #[test]
+    fn spinning_of_the_programs_own_has_rows_and_is_in_the_account() {
+        let mut events = recording(
+            vec![
+                (200, 0, Happened::Sampled(100, 2)),
+                (400, 1, Happened::Sampled(100, 3)),
+                (600, 1, Happened::Sampled(100, 1)),
+            ],
+            1000,
+        );
+        for name in [SPINS, "my_spin_lock", "sched_yield"] {
+            let function = Function(name.into(), None, "program".into());
+            events.functions.push(function);
+        }
+        events.stacks.push(Calls(vec![4, 5, 2], true));
+        events.stacks.push(Calls(vec![6, 2], true));
+        let found = waits(&events);
+        assert_eq!((found.times(false).spun_ns, found.yields), (200.0, true));
+        let [lock] = &found.locks[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (lock.family, lock.place()),
+            ("own spinning", "work (program)")
+        );
+        assert_eq!((lock.all.spun, lock.all.waits), (200, 0));
+    }
+
+    /// The first thread of a program has a CPU when it begins, and sleeps from 100 on.
+    #[test]
+    fn a_thread_that_sleeps_is_not_ready_however_it_began() {
+        use Happened::*;
+        let mut events = recording(vec![(0, 0, Begun), (100, 0, Left)], 1000);
+        events.threads[1].process = 9;
+        let found = waits(&events);
+        assert_eq!((found.ran, found.ready, found.asleep), (100, 0, 900));
     }
 }

@@ -1,10 +1,10 @@
 //! Programs in which the pthread recorder would see nothing.
 
+use locklab_preload_run::found;
 use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
 use object::{Object as _, ObjectSymbol as _, elf};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 /// Libraries that take no lock of pthread for a program but in its own calls.
 const PLAIN: [&str; 9] = [
@@ -54,21 +54,10 @@ const STARTING: [&str; 14] = [
 /// program that it starts, may take some, or its file does not say.
 #[must_use]
 pub fn takes_no_pthread_lock(program: &OsStr) -> Option<String> {
-    let path = found(Path::new(program))?;
+    let path = found(program)?;
     let name = path.file_name()?.to_string_lossy().into_owned();
     let bytes = fs::read(path).ok()?;
     Some(format!("{name} {}", why(&bytes)?))
-}
-
-/// Returns the file of a program, as a shell finds it.
-fn found(program: &Path) -> Option<PathBuf> {
-    if program.components().count() > 1 {
-        return Some(program.to_path_buf());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }
 
 fn why(bytes: &[u8]) -> Option<&'static str> {

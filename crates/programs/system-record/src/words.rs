@@ -6,60 +6,24 @@
 use crate::found::{Findings, Found};
 use crate::recording::Stopped;
 use crate::waits::{Lock, Parts, Waits};
-use locklab_document::lock_use::NOTHING_TO_GAIN;
+use locklab_document::lock_use::Limit;
 use locklab_document::number::{count, grouped, percent, time};
-use locklab_preload_run::in_windows;
+use locklab_preload_run::{Runtime, Waiter, in_windows};
 
 /// Returns what to think of it.
 pub(crate) fn verdict(findings: &Findings) -> String {
-    let share = 100.0 * findings.share.share;
-    let between = format!(
-        "{} % ({} to {} %)",
-        percent(share),
-        percent(100.0 * findings.share.low),
-        percent(100.0 * findings.share.high)
-    );
     match &findings.found {
         Found::Program(found) if findings.events.events.is_empty() || found.threads == 0 => {
             "Nothing was recorded: no thread did anything meanwhile.".into()
         }
         Found::Program(found) => {
-            let gain = 100.0 * (findings.limit(found) - 1.0);
-            if found.calls > 0 && found.unnamed == found.calls {
-                return "No stack names what was waited for, so locks cannot be told from \
-                        conditions: build the program with symbols."
-                    .into();
-            }
-            if found.unnamed > found.calls / 2 && findings.share.high < NOTHING_TO_GAIN {
-                return format!(
-                    "{} % of the waits name nothing that is known, so what could be gained is not \
-                     known: build the program with symbols. Threads with work spent {between} of \
-                     their time waiting for locks that are known, or waking waiters.",
-                    percent(100.0 * found.unnamed as f64 / found.calls as f64)
-                );
-            }
-            if is_of_go(findings) && findings.share.high < NOTHING_TO_GAIN {
-                return format!(
-                    "Goroutines wait in Go's scheduler, which the kernel does not see: 'locklab \
-                     advise' reads Go's mutex profile. The threads that run them spent {between} of \
-                     their time waiting for locks or waking waiters."
-                );
-            }
-            if findings.share.high < NOTHING_TO_GAIN {
-                return format!(
-                    "Nothing to gain: threads with work spent {between} of their time waiting for \
-                     locks or waking waiters. No lock can make the program more than {} % faster.",
-                    percent(gain)
-                );
-            }
-            let spent = format!(
-                "Threads with work spent {between} of their time waiting for locks or waking \
-                 waiters. No lock can make the program more than {} % faster.",
-                percent(gain)
-            );
-            match found.locks.first() {
-                Some(lock) => format!("{spent} {}", advice(lock, found)),
-                None => spent,
+            let words = findings.bound.words("lock", &not_seen(findings));
+            let limit = findings.bound.limit();
+            let tasks = |runtime: &Runtime| runtime.waiter == Waiter::Task;
+            let told = findings.bound.is_worth_a_try() && !findings.runtime.is_some_and(tasks);
+            match found.locks.first().filter(|_| told && limit != Limit::Lost) {
+                Some(lock) => format!("{words} {}", advice(lock, findings, found)),
+                None => words,
             }
         }
         Found::Kernel(found) if found.waits == 0 => {
@@ -76,20 +40,25 @@ pub(crate) fn verdict(findings: &Findings) -> String {
                     )
                 });
             format!(
-                "{} took {} in all, which is {between} of the CPUs' time.{most}",
+                "{} took {} in all, which is {} % of the CPUs' time.{most}",
                 count(found.waits as usize, "wait"),
-                time(found.waited as f64)
+                time(found.waited as f64),
+                percent(100.0 * findings.bound.share)
             )
         }
     }
 }
 
-/// Returns whether Go's runtime waits in the program: its goroutines wait unseen.
-fn is_of_go(findings: &Findings) -> bool {
-    let functions = &findings.events.functions;
-    functions
-        .iter()
-        .any(|function| function.0.starts_with("runtime.futex"))
+/// Returns what was not seen, and what would show it, as a clause.
+fn not_seen(findings: &Findings) -> String {
+    match findings.runtime {
+        Some(runtime) => runtime.not_seen(),
+        None => format!(
+            "for {} % of the time in which threads could work, they waited where no stack says for \
+             what; build the program with symbols",
+            percent(100.0 * findings.bound.unknown)
+        ),
+    }
 }
 
 /// Returns what the reader has to know.
@@ -128,11 +97,19 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
     notes.extend(findings.events.windows().map(in_windows));
     match &findings.found {
         Found::Program(found) => {
-            notes.push(
-                "Spinning is seen by samples, in functions whose names say that they wait for \
-                 locks. A lock that spins within its caller counts as work."
-                    .into(),
-            );
+            notes.push(match head.loops {
+                true => {
+                    "Spinning is seen by samples of each millisecond of CPU time: in functions \
+                         that wait for locks, in short loops that only read, compare or try, and \
+                         in sched_yield."
+                        .into()
+                }
+                false => {
+                    "Spinning is seen by samples, in functions whose names say that they wait \
+                          for locks. A lock that spins within its caller counts as work."
+                        .into()
+                }
+            });
             if let Some(others) = head.others.filter(|others| *others > 0.1)
                 && found.ready > found.ran
             {
@@ -155,28 +132,6 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
                     percent(share(found.unnamed))
                 ));
             }
-            if is_of_go(findings) {
-                notes.push(
-                    "This is a Go program. Its goroutines wait in Go's scheduler, which the \
-                     kernel does not see. So the locks of sync are missing here, and only the \
-                     runtime's own are seen. Go's mutex profile (pprof) has the others."
-                        .into(),
-                );
-            }
-            if findings
-                .events
-                .functions
-                .iter()
-                .any(|function| function.2 == "libjvm.so")
-            {
-                notes.push(
-                    "This is a Java program. Its monitors are seen. A thread that waits for a \
-                     lock of java.util.concurrent parks like one without work; only a stack \
-                     with names tells them apart (-XX:+PreserveFramePointer \
-                     -XX:+DumpPerfMapAtExit)."
-                        .into(),
-                );
-            }
         }
         Found::Kernel(found) => {
             if !head.kernel_names {
@@ -196,7 +151,26 @@ pub(crate) fn notes(findings: &Findings) -> Vec<String> {
 }
 
 /// Returns what to do about the lock that is waited for most.
-fn advice(lock: &Lock, found: &Waits) -> String {
+fn advice(lock: &Lock, findings: &Findings, found: &Waits) -> String {
+    let lost: u64 = found
+        .locks
+        .iter()
+        .map(|lock| lock.all.waited + lock.all.spun)
+        .sum();
+    let share = percent(100.0 * (lock.all.waited + lock.all.spun) as f64 / lost.max(1) as f64);
+    if lock.all.spun > lock.all.waited {
+        return format!(
+            "{share} % of it is at one place ({}), in {}, nearly all by spinning. Shorten what is \
+             done while others spin there, split it, or take a lock that sleeps.",
+            lock.family,
+            lock.place()
+        );
+    }
+    let others = findings
+        .events
+        .head
+        .others
+        .is_some_and(|others| others > 0.5);
     let Parts {
         working,
         preempted,
@@ -213,7 +187,15 @@ fn advice(lock: &Lock, found: &Waits) -> String {
         ),
         (
             preempted,
-            "its holder had lost its CPU. Run fewer threads, or give the program more CPUs.",
+            match others {
+                true => {
+                    "its holder had lost its CPU, which other programs want too. Record it on \
+                         an idle machine."
+                }
+                false => {
+                    "its holder had lost its CPU. Run fewer threads, or give the program more CPUs."
+                }
+            },
         ),
         (
             asleep,
@@ -226,6 +208,10 @@ fn advice(lock: &Lock, found: &Waits) -> String {
         (
             waking,
             match found.ready > found.ran {
+                true if others => {
+                    "the waiter was woken but had no CPU, which other programs want too. Record it \
+                     on an idle machine."
+                }
                 true => {
                     "the waiter was woken but had no CPU. Run fewer threads, or give the program \
                      more CPUs."
@@ -243,9 +229,8 @@ fn advice(lock: &Lock, found: &Waits) -> String {
         .max_by_key(|(part, _)| *part)
         .unwrap_or_default();
     format!(
-        "{} % of the waiting is for one lock ({}), which is taken in {}. For {} % of that time \
+        "{share} % of the waiting is for one lock ({}), which is taken in {}. For {} % of that time \
          {words}",
-        percent(100.0 * lock.all.waited as f64 / found.waited.max(1) as f64),
         lock.family,
         lock.place(),
         percent(100.0 * part as f64 / all as f64)

@@ -1,6 +1,6 @@
 //! The table: locks, and the call sites at which they were acquired.
 
-use crate::lock_use::bound::Bound;
+use crate::lock_use::bound::{Bound, Seen};
 use crate::lock_use::counts::Counts;
 use crate::lock_use::spent::Spent;
 use crate::lock_use::times::Times;
@@ -37,6 +37,8 @@ pub struct LockUse {
     /// Holds the same of parts of the recording that are equally long; none if it was not
     /// observed over time.
     pub windows: Vec<Times>,
+    /// Says how completely it was observed.
+    pub seen: Seen,
     /// The locks, by name; the one that was waited for the longest first.
     pub locks: Vec<Used>,
     /// The call sites that acquired them, in the same order.
@@ -50,15 +52,16 @@ impl LockUse {
         Self {
             times,
             windows: Vec::new(),
+            seen: Seen::default(),
             locks: grouped(locks),
             sites: grouped(sites),
         }
     }
 
-    /// Returns what no other lock can exceed; `seed` decides its interval.
+    /// Returns what no other lock can exceed.
     #[must_use]
-    pub fn bound(&self, seed: u64) -> Bound {
-        Bound::of(&self.times, &self.windows, seed)
+    pub fn bound(&self) -> Bound {
+        Bound::of(&self.times, &self.windows, self.seen)
     }
 
     /// Returns where the time of all waits went, if that is known.
@@ -332,18 +335,5 @@ mod tests {
         assert_eq!(section.parts.len(), 2);
         let table = render::table(&LockUse::table(&rows, 5));
         assert!(!table.contains(long), "{table}");
-    }
-
-    #[test]
-    fn the_share_is_of_the_time_in_which_threads_had_work() {
-        let times = Times {
-            lived_ns: 200.0,
-            idle_ns: 100.0,
-            waited_ns: 40.0,
-            woke_ns: 10.0,
-        };
-        assert_eq!(times.share(), 0.5);
-        assert!(times.is_worth_a_try());
-        assert_eq!(Times::default().share(), 0.0);
     }
 }

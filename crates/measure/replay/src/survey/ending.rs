@@ -4,6 +4,10 @@ use super::{Asks, Surveying};
 use locklab_trace::Trace;
 use std::collections::{BTreeMap, HashMap};
 
+/// The CPU time of a thread in its last stretch, in nanoseconds, from which on it did not sleep
+/// in all of it.
+const OFTEN_NS: f64 = 1e6;
+
 impl Surveying {
     /// Returns what goes on when the recording ends.
     pub(super) fn end(&mut self, trace: &Trace) {
@@ -35,15 +39,23 @@ impl Surveying {
             times.lived = end - began;
             self.windows
                 .add(began, end, end - began, |times| &mut times.lived);
-            if let Some((since, _)) = running.idle {
+            if let Some((since, lock)) = running.idle {
                 times.idle += end - since;
+                times.conditions += if lock.is_some() { end - since } else { 0 };
                 self.windows
                     .add(since, end, end - since, |times| &mut times.idle);
             } else if running.asks.is_none() && running.releases.is_none() && !running.ended {
                 let account = thread.ran;
                 let tick = self.nanoseconds_per_tick;
                 let without = running.cpu.unfinished(end, account, tick);
-                times.idle += without;
+                // Who had a CPU now and then in a stretch without records waited often.
+                match (end - running.last).saturating_sub(without) as f64 * tick > OFTEN_NS {
+                    true => {
+                        times.unknown += without;
+                        times.unknown_waits = u64::MAX;
+                    }
+                    false => times.idle += without,
+                }
                 self.windows
                     .add(running.last, end, without, |times| &mut times.idle);
             }

@@ -3,7 +3,8 @@
 //!
 //! Must never count time twice: a wait's parts are its whole.
 
-use super::{Asks, Surveying};
+use super::{Asks, Surveying, Tries, WAKING_NS};
+use crate::surveyed::ThreadTimes;
 
 impl Surveying {
     /// Adds the time until `tick`, in which a lock was held or free, to the waits for
@@ -59,6 +60,7 @@ impl Surveying {
                 false
             }
         };
+        self.tried(thread, asks, tick, got);
         let line = &mut self.lines[asks.lock];
         line.waiters.retain(|waiter| *waiter != thread);
         if got {
@@ -70,6 +72,13 @@ impl Surveying {
             true => took,
             false => 0,
         };
+        // Who has no CPU for long where nobody holds the lock is ready: all CPUs have others.
+        let most = self.ticks(WAKING_NS);
+        let ready = asks.spent.waking.saturating_sub(most).min(waited);
+        let waited = waited - ready;
+        self.survey.threads[thread].ready += ready;
+        self.windows
+            .add(asks.since, tick, ready, |times| &mut times.idle);
         if waited > 0 {
             self.windows
                 .add(asks.since, tick, waited, |times| &mut times.waited);
@@ -92,6 +101,52 @@ impl Surveying {
             if waited > 0 {
                 tally.spent.add(&asks.spent);
             }
+        }
+    }
+
+    /// Notes that a thread tried to take a lock: where it does so until it has it, it waited
+    /// since its first try, whatever it did in between.
+    fn tried(&mut self, thread: usize, asks: Asks, tick: u64, got: bool) {
+        if !asks.once {
+            return;
+        }
+        let running = &mut self.running[thread];
+        if !got {
+            let before = self.survey.threads[thread];
+            let tries = running.tries.get_or_insert(Tries {
+                lock: asks.lock,
+                since: asks.since,
+                times: 0,
+                before,
+            });
+            tries.times += 1;
+            return;
+        }
+        let Some(tries) = running.tries.take().filter(|tries| tries.times > 1) else {
+            return;
+        };
+        let times = &mut self.survey.threads[thread];
+        let before = tries.before;
+        let all = tick - tries.since;
+        let without = |times: &ThreadTimes| times.idle + times.unknown + times.ready;
+        let asleep = without(times) - without(&before);
+        times.ready = before.ready;
+        times.idle = before.idle;
+        times.conditions = before.conditions;
+        times.unknown = before.unknown;
+        times.unknown_waits = before.unknown_waits;
+        let other = times.waited - before.waited + times.woke - before.woke;
+        let waited = all.saturating_sub(other);
+        times.waited += waited;
+        let within = waited.saturating_sub(asleep);
+        self.windows
+            .add(tries.since, tick, within, |times| &mut times.waited);
+        for tally in [
+            &mut self.survey.locks[asks.lock].tally,
+            &mut self.survey.sites[asks.site].tally,
+        ] {
+            tally.contended += 1;
+            tally.waited += waited;
         }
     }
 
@@ -118,7 +173,9 @@ impl Surveying {
     /// a condition it holds the lock again.
     pub(super) fn awake(&mut self, thread: usize, tick: u64) {
         if let Some((since, lock)) = self.running[thread].idle.take() {
-            self.survey.threads[thread].idle += tick - since;
+            let times = &mut self.survey.threads[thread];
+            times.idle += tick - since;
+            times.conditions += if lock.is_some() { tick - since } else { 0 };
             self.windows
                 .add(since, tick, tick - since, |times| &mut times.idle);
             self.stops(thread, since, tick, tick - since);

@@ -63,16 +63,21 @@ impl Trace {
         self
     }
 
-    /// Returns the records of a thread in order, with their times in ticks, up to the end
-    /// of the recording.
-    #[must_use]
-    pub fn events<'a>(&'a self, thread: &'a Thread) -> Records<'a> {
-        let events = Events {
+    /// Returns the records of a thread as they are in the file.
+    fn recorded<'a>(&'a self, thread: &'a Thread) -> Events<'a> {
+        Events {
             trace: self,
             pieces: thread.pieces.iter(),
             part: Part::Here(&[]),
             position: Position::START,
-        };
+        }
+    }
+
+    /// Returns the records of a thread in order, with their times in ticks, up to the end
+    /// of the recording.
+    #[must_use]
+    pub fn events<'a>(&'a self, thread: &'a Thread) -> Records<'a> {
+        let events = self.recorded(thread);
         let mut records = match &self.windows {
             Some(windows) => Records::Otherwise(Box::new(WithoutGaps::of(events, windows))),
             None => Records::Recorded(events),
@@ -81,6 +86,21 @@ impl Trace {
             records = Records::Otherwise(other.records(thread, records));
         }
         records
+    }
+
+    /// Returns by how much more or less threads waited for locks between windows than in
+    /// them, as a factor: recording lengthens short sections, and others wait for them.
+    /// `None` of a recording without windows, or of one in which nobody waited.
+    #[must_use]
+    pub fn waits_between_windows(&self) -> Option<f64> {
+        /// No wait with a switch to another thread takes less, in nanoseconds.
+        const SHORTEST_NS: f64 = 1000.0;
+        let shortest = (SHORTEST_NS / self.info.nanoseconds_per_tick.max(1e-9)) as u64;
+        let threads = self.threads.iter().map(|thread| self.recorded(thread));
+        let windows = self.windows.as_ref()?;
+        let [within, between] =
+            windows.waiting(&(self.info.began..self.last), shortest, threads)?;
+        (within > 0.0).then(|| between / within)
     }
 
     /// Returns the nanoseconds of so many ticks.

@@ -11,7 +11,7 @@
 //!
 //! It must never show an operation that was recorded in part.
 
-use crate::event::Event;
+use crate::event::{Attempt, Event};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -74,6 +74,47 @@ impl Windows {
     /// Returns a time of the recording without gaps.
     pub(super) fn without_gaps(&self, tick: u64) -> u64 {
         self.place(tick, 0).tick
+    }
+
+    /// Returns how much of a stretch is in windows, and how much between them.
+    fn split(&self, from: u64, to: u64) -> [u64; 2] {
+        let within = self.without_gaps(to) - self.without_gaps(from);
+        [within, (to - from).saturating_sub(within)]
+    }
+
+    /// Returns for how many ticks of each tick in windows threads waited for locks, and the
+    /// same between them, from the records of all threads: those that wait are always
+    /// recorded. `None` if too little is between them.
+    pub(super) fn waiting<'a>(
+        &self,
+        recording: &Range<u64>,
+        shortest: u64,
+        threads: impl Iterator<Item = impl Iterator<Item = (u64, Event<'a>)>>,
+    ) -> Option<[f64; 2]> {
+        let all = self.split(recording.start, recording.end.max(recording.start));
+        if all[1] < all[0] / 4 || all[0] == 0 {
+            return None;
+        }
+        let mut waited = [0; 2];
+        for records in threads {
+            let mut since = None;
+            for (tick, event) in records {
+                match event {
+                    Event::Request { access, .. } => {
+                        since = (access.attempt != Attempt::Once).then_some(tick);
+                    }
+                    Event::Acquired | Event::Refused => {
+                        if let Some(since) = since.take().filter(|since| tick - since > shortest) {
+                            let split = self.split(since, tick);
+                            waited[0] += split[0];
+                            waited[1] += split[1];
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some([0, 1].map(|at| waited[at] as f64 / all[at] as f64))
     }
 
     /// Returns the time without gaps at which a window ends.
@@ -363,6 +404,26 @@ mod tests {
         let windows = trace.info.windows.unwrap();
         assert_eq!((windows.count, windows.share), (2, 0.2));
         assert_eq!(trace.threads.len(), 1, "who turns windows is no thread");
+    }
+
+    #[test]
+    fn waits_are_known_between_windows_too() {
+        let wait = |from, to| [(from, asks(Attempt::Waits)), (to, Event::Acquired)];
+        let of = |waits: &[[(u64, Event<'static>); 2]]| {
+            let header = Header::new(100.0, 0, 8, "a machine", "program");
+            let turns = vec![
+                (100, Event::Window { begins: false }),
+                (900, Event::Window { begins: true }),
+            ];
+            let threads = [waits.concat(), turns];
+            let trace = Trace::read(file(&header, &threads, 1000).unwrap()).unwrap();
+            trace.waits_between_windows()
+        };
+        // Half of the windows, and a quarter of the time between them.
+        let half = of(&[wait(0, 50), wait(200, 400), wait(920, 970)]).unwrap();
+        assert!((half - 0.5).abs() < 1e-9, "{half}");
+        assert_eq!(of(&[wait(0, 50)]), Some(0.0));
+        assert_eq!(of(&[wait(200, 400)]), None);
     }
 
     #[test]

@@ -73,19 +73,11 @@ impl Truth {
         (place, span): (Place, Span),
     ) -> Result<Value, String> {
         let advice = self.json(&["advise", "--json", text(&kept.trace)])?;
-        let gain = |key: &str| {
-            let share = advice[key].as_f64()?;
-            Some(share / (1.0 - share))
-        };
         Ok(json!({
             "about": program.about,
             "round_trip": place.round_trip,
             "spans": [span.json()],
-            "bound": {
-                "share": advice["waiting_share"],
-                "gain": gain("waiting_share"),
-                "gain_interval": [gain("waiting_share_low"), gain("waiting_share_high")],
-            },
+            "bound": advice["bound"],
             "answer": advice["verdict"],
             "cause": advice["locks"][0]["spent"],
             "simulated_gate": { "why": "not simulated" },
