@@ -7,7 +7,7 @@
 use crate::arguments::{Common, OwnLockArgs};
 use locklab_host::error::Error;
 use locklab_native::subject;
-use locklab_own_lock::{OwnLock, registered_candidate};
+use locklab_own_lock::{OwnLock, OwnTest, registered_candidate};
 use locklab_sim::current_name;
 use locklab_verify::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,14 +61,26 @@ pub(crate) fn named(
     args: &OwnLockArgs,
     flags: &[&str],
 ) -> Result<Option<OwnLock>, Error> {
-    let asked = match &args.cflags {
-        None => Vec::new(),
-        Some(text) => shlex::split(text)
-            .ok_or_else(|| Error::Usage(format!("--cflags '{text}' has a quote without an end")))?,
-    };
     let flags = flags.iter().map(|flag| (*flag).to_owned());
-    let flags: Vec<String> = asked.into_iter().chain(flags).collect();
+    let flags: Vec<String> = asked_flags(args)?.into_iter().chain(flags).collect();
     OwnLock::named(name, &flags)
+}
+
+/// Returns the arguments of `--cflags`.
+fn asked_flags(args: &OwnLockArgs) -> Result<Vec<String>, Error> {
+    let wrong = |text| Error::Usage(format!("--cflags '{text}' has a quote without an end"));
+    match &args.cflags {
+        None => Ok(Vec::new()),
+        Some(text) => shlex::split(text).ok_or_else(|| wrong(text)),
+    }
+}
+
+/// Returns the test of the user's own that `name` denotes: a file with `main`.
+///
+/// # Errors
+/// The same errors as [`register`].
+pub(crate) fn own_test(name: &str, args: &OwnLockArgs) -> Result<Option<OwnTest>, Error> {
+    OwnTest::named(name, &asked_flags(args)?)
 }
 
 /// Returns the lock that `name` denotes, as a subject of measurements.

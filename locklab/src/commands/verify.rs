@@ -4,6 +4,7 @@
 mod coverage;
 mod document;
 mod table;
+mod tests;
 
 use crate::arguments::{Common, OwnLockArgs};
 use crate::output::{check_writable, print, write_file};
@@ -17,6 +18,7 @@ use locklab_lab::settings::SEED;
 use locklab_verify::{
     LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, verify_these,
 };
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -125,8 +127,11 @@ const GATE: u8 = 3;
 /// [`Error::Usage`] if a name is not a lock's, [`Error::Failed`] if a file or
 /// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
-    let (candidates, assumptions) =
-        candidates(&args.locks, args.c11, args.dependencies, &args.own)?;
+    let (tests, locks) = tests::tests(args)?;
+    let (candidates, assumptions) = match tests.is_empty() || !locks.is_empty() {
+        true => candidates(&locks, args.c11, args.dependencies, &args.own)?,
+        false => Default::default(),
+    };
     let defaults = Options::default();
     let executions = match args.executions {
         Some(executions) => executions,
@@ -149,11 +154,30 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         ..defaults
     };
     if common.dry_run {
-        return print(&plan(&candidates, options));
+        return print(&plan(&candidates, &tests, options));
     }
     let written = [&args.record, &args.bugs, &args.trace];
     for path in written.into_iter().flatten() {
         check_writable(path)?;
+    }
+    let mut tested = Vec::new();
+    for test in &tests {
+        let result = test.check(tests::limits(args));
+        if !common.json {
+            print(&tests::shown(&result))?;
+        }
+        tested.push(result);
+    }
+    let all_hold = tested.iter().all(tests::holds);
+    if candidates.is_empty() {
+        if common.json {
+            print(&format!("{:#}\n", document::of_tests(&tested)))?;
+        }
+        return Ok(if all_hold {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
     }
     let bar = Progress::new(0, "models", common.quiet);
     let results = verify_these(&candidates, options, &|progress| {
@@ -177,7 +201,10 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     })?;
     write(&args.trace, &traces)?;
     let text = if common.json {
-        let document = document(&results, options, args.seconds, &assumptions);
+        let mut document = document(&results, options, args.seconds, &assumptions);
+        if !tested.is_empty() {
+            document["tests"] = json!(tested);
+        }
         format!("{document:#}\n")
     } else {
         let covered = if args.coverage {
@@ -190,7 +217,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     print(&text)?;
     let gate = args.fail_on == Some(FailOn::Cut);
     Ok(match &results {
-        results if !results.iter().all(LockResult::is_kept) => ExitCode::FAILURE,
+        results if !all_hold || !results.iter().all(LockResult::is_kept) => ExitCode::FAILURE,
         results if gate && !results.iter().all(LockResult::is_complete) => ExitCode::from(GATE),
         _ => ExitCode::SUCCESS,
     })

@@ -18,6 +18,8 @@ use tempfile::TempDir;
 const HEADER: &str = include_str!("../c/locklab_lock.h");
 const INSTRUMENTED: &str = include_str!("../c/instrumented.c");
 const NATIVE: &str = include_str!("../c/native.c");
+const TEST: &str = include_str!("../c/own_test.c");
+const TEST_HEADER: &str = include_str!("../c/own_test.h");
 
 /// The source that a lock is compiled from.
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ impl Compiled {
         let made = self.instrumented.get_or_init(|| {
             let folder = self.folder.path();
             let compiler = Compiler::of(&unit.file, folder);
-            instrument(unit, &compiler, folder, "instrumented")
+            instrument(unit, &compiler, folder, "instrumented", Kind::Lock)
         });
         made.as_deref().map_err(Clone::clone)
     }
@@ -135,12 +137,50 @@ pub(crate) fn compile_for_checker(unit: &Unit) -> Result<Checked, Error> {
         flags: [&["-DLOCKLAB_CHECKER".to_owned()], &*unit.flags].concat(),
         ..unit.clone()
     };
-    let library = instrument(&unit, &compiler, folder.path(), "checked")?;
+    let library = instrument(&unit, &compiler, folder.path(), "checked", Kind::Lock)?;
     Ok(Checked {
         facts: Facts::read(&library, &unit)?,
         library,
         folder,
     })
+}
+
+/// Returns whether a file, after the preprocessor, defines `main` and no lock.
+///
+/// # Errors
+/// [`Error::Failed`] if there is no compiler, or the file cannot be preprocessed.
+pub(crate) fn has_main(unit: &Unit) -> Result<bool, Error> {
+    let folder = folder_with_headers()?;
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let mut arguments = vec!["-P".to_owned(), "-w".to_owned()];
+    arguments.extend(compiler.on(unit, "-E", Path::new("-")));
+    let output = compiler.run(&arguments)?;
+    if !output.status.success() {
+        // The compilation of a lock says what is wrong.
+        return Ok(false);
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let times = |wanted: &str| {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| *word == wanted).count()
+    };
+    // The header of locks declares the description once.
+    Ok(times("main") > 0 && times("locklab_description") == 1)
+}
+
+/// Compiles a test for the checker: the library, and the folder that contains it.
+///
+/// # Errors
+/// The same errors as [`compile`].
+pub(crate) fn compile_test(unit: &Unit, functions: &str) -> Result<(PathBuf, TempDir), Error> {
+    can_load()?;
+    let folder = folder_with_headers()?;
+    let path = folder.path().join("own_test.c");
+    std::fs::write(&path, format!("{TEST}{functions}"))
+        .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
+    let compiler = Compiler::of(&unit.file, folder.path());
+    let library = instrument(unit, &compiler, folder.path(), "test", Kind::Test)?;
+    Ok((library, folder))
 }
 
 /// Returns the code that the compiler makes of a unit for the checker; `None` if it
@@ -179,11 +219,22 @@ fn folder_with_headers() -> Result<TempDir, Error> {
         ("locklab_lock.h", HEADER),
         ("instrumented.c", INSTRUMENTED),
         ("native.c", NATIVE),
+        ("genmc.h", TEST_HEADER),
+        ("dat3m.h", TEST_HEADER),
     ] {
         std::fs::write(at(name), text)
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", at(name).display())))?;
     }
     Ok(folder)
+}
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A lock, which stands alone.
+    Lock,
+    /// A program, which may call what own_test/calls.rs has.
+    Test,
 }
 
 /// Builds the object in which every access is reported.
@@ -192,6 +243,7 @@ fn instrument(
     compiler: &Compiler,
     folder: &Path,
     name: &str,
+    kind: Kind,
 ) -> Result<PathBuf, Error> {
     let at = |ending: &str| folder.join(format!("{name}.{ending}"));
     let assembly = at("s");
@@ -209,37 +261,56 @@ fn instrument(
     compile("-S", &assembly)?;
     let text = std::fs::read_to_string(&assembly)
         .map_err(|e| Error::Failed(format!("cannot read {}: {e}", assembly.display())))?;
-    inspect::no_inline_assembly(&text, unit)?;
+    inspect::no_inline_assembly(&text, unit, kind == Kind::Test)?;
 
     // It is compiled again, not assembled: no assembler reads all that clang writes, its own
     // neither.
     let object = at("o");
     compile("-c", &object)?;
-    inspect::no_thread_local_data(&object, unit)?;
+    if kind == Kind::Lock {
+        inspect::no_thread_local_data(&object, unit)?;
+    }
     let plain = Compiler::c(folder);
-    let hooks = at("hooks.o");
-    let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
-    arguments.extend(words(
-        &["-w", "-c", "-o"],
-        &[&hooks, &folder.join("instrumented.c")],
-    ));
-    plain.checked(unit, &arguments)?;
+    let sources: &[&str] = match kind {
+        Kind::Lock => &["instrumented"],
+        Kind::Test => &["instrumented", "own_test"],
+    };
+    let mut objects = vec![object];
+    for source in sources {
+        let of = |ending: &str| folder.join(format!("{source}.{ending}"));
+        let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
+        let quiet = ["-w", "-fno-builtin", "-c", "-o"];
+        arguments.extend(words(&quiet, &[&of("o"), &of("c")]));
+        plain.checked(unit, &arguments)?;
+        objects.push(of("o"));
+    }
     let library = at("so");
-    let linked = plain.run(&words(
-        &[
+    let link = |definitions: &str| {
+        let first = [
             "-shared",
             "-nostdlib",
-            "-Wl,-z,defs",
+            definitions,
             "-Wl,-z,norelro",
             "-Wl,--build-id=none",
             "-o",
-        ],
-        &[&library, &object, &hooks],
-    ))?;
+        ];
+        let mut arguments = words(&first, &[&library]);
+        arguments.extend(objects.iter().map(|path| path.display().to_string()));
+        plain.run(&arguments)
+    };
+    let linked = link("-Wl,-z,defs")?;
     if linked.status.success() {
-        Ok(library)
-    } else {
-        Err(inspect::undefined(&stderr_of(&linked), unit))
+        return Ok(library);
+    }
+    let missing = stderr_of(&linked);
+    match kind {
+        Kind::Lock => return Err(inspect::undefined(&missing, unit)),
+        Kind::Test => inspect::undefined_in_test(&missing, unit)?,
+    }
+    let linked = link("-Wl,-z,undefs")?;
+    match linked.status.success() {
+        true => Ok(library),
+        false => Err(Error::Failed(stderr_of(&linked))),
     }
 }
 

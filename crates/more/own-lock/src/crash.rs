@@ -9,10 +9,11 @@
 //! prints the sentence and ends the process. A fault anywhere else must take
 //! its usual course.
 
+use crate::explain::Runner;
 use crate::folders::remove_folders;
 use crate::isolate::{Death, Lost, called_from};
 use crate::library::{LIBRARIES, Library};
-use crate::own_lock::{OwnLock, Runner};
+use crate::own_lock::OwnLock;
 use locklab_host::child::interrupted_at;
 use locklab_host::message;
 use locklab_native::crash::{Claim, claim, hand_over};

@@ -6,9 +6,12 @@
 use crate::lines::Lines;
 use libloading::os::unix;
 use locklab_host::error::Error;
-use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SegmentFlags, SymbolKind,
+};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
-use std::ops::Range;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -164,37 +167,41 @@ pub(crate) fn call_refused(number: c_long, operation: c_long, line: &str) -> Str
     )
 }
 
-/// A loaded library. It stays loaded until the process ends.
+/// An object of a user's code, loaded. It stays loaded until the process ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Library {
-    pub(crate) lock: Act,
-    pub(crate) unlock: Act,
-    pub(crate) try_lock: Option<Try>,
-    /// Equal to `lock` and `unlock` where readers do not share it.
-    pub(crate) read_lock: Act,
-    pub(crate) read_unlock: Act,
-    pub(crate) try_read: Option<Try>,
-    pub(crate) init: Option<Init>,
-    pub(crate) is_locked: Option<Ask>,
+pub(crate) struct Loaded {
+    library: Arc<ManuallyDrop<unix::Library>>,
     /// Says where the loader put it: an address in the file is relative to this.
     pub(crate) base: usize,
     /// Address range of its code.
     pub(crate) code: Range<usize>,
     /// Address range of its writable data.
     pub(crate) data: Range<usize>,
+    /// The first values of thread-local data, and the bytes that each thread has of them.
+    pub(crate) thread_local: (Range<usize>, usize),
     /// Its static variables, by name, in order of their addresses; empty if the file has no symbols.
     pub(crate) objects: Arc<Vec<(String, Range<usize>)>>,
     /// Says where its functions note how they were entered; 0 if they do not.
     entered: usize,
 }
 
-impl Library {
+impl Loaded {
     /// Returns how the function under way was entered.
     pub(crate) fn entered(&self) -> Frame {
         // SAFETY: a variable of the library, which stays loaded.
         unsafe { (self.entered as *const Frame).as_ref() }
             .copied()
             .unwrap_or_default()
+    }
+
+    /// Returns the same, once: another call from within that function is not entered anew.
+    pub(crate) fn take_entered(&self) -> Frame {
+        // SAFETY: as above.
+        unsafe { (self.entered as *mut Frame).as_mut() }.map_or_else(Frame::default, |entered| {
+            let frame = *entered;
+            entered.stack = 0;
+            frame
+        })
     }
 
     /// Makes the compare-and-swap under way fail although it would succeed.
@@ -205,7 +212,23 @@ impl Library {
         }
     }
 
-    /// Loads a library, and stores `table` in its symbol `name`.
+    /// Returns the address of a symbol.
+    pub(crate) fn address(&self, name: &str) -> Option<*mut c_void> {
+        // SAFETY: used as an address only.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
+        Some(symbol.into_raw().cast())
+    }
+
+    /// Stores a table in a symbol.
+    pub(crate) fn put<T: Copy>(&self, name: &str, table: T) -> Result<(), Error> {
+        let missing = || Error::Failed(format!("the compiled file has no {name}"));
+        let address = self.address(name).ok_or_else(missing)?;
+        // SAFETY: the table lies there, by the file of Locklab that was linked in.
+        unsafe { address.cast::<T>().write(table) };
+        Ok(())
+    }
+
+    /// Loads an object, and stores `table` in its symbol `name`.
     pub(crate) fn load<T: Copy>(path: &Path, name: &str, table: T) -> Result<Self, Error> {
         let cannot = |e: &dyn std::fmt::Display| {
             Error::Failed(format!("cannot load {}: {e}", path.display()))
@@ -216,45 +239,59 @@ impl Library {
         // this is done in a child.
         let library = unsafe { unix::Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_LOCAL) }
             .map_err(|e| cannot(&e))?;
-        // It is never unloaded: locks in static data may point into it.
-        let library = std::mem::ManuallyDrop::new(library);
-        let address = |name: &str| -> Option<*mut c_void> {
-            // SAFETY: used as an address only.
-            let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
-            Some(symbol.into_raw().cast())
-        };
-        let missing = |name: &str| Error::Failed(format!("{} defines no {name}", path.display()));
-        let needed = |name: &str| address(name).ok_or_else(|| missing(name));
         let bytes = std::fs::read(path).map_err(|e| cannot(&e))?;
         let file = object::File::parse(&*bytes).map_err(|e| cannot(&e))?;
         let of_table = file
             .dynamic_symbols()
             .find(|symbol| symbol.name() == Ok(name));
-        if of_table.is_none_or(|symbol| symbol.size() != size_of::<T>() as u64) {
-            return Err(cannot(&"another version of Locklab compiled it"));
-        }
+        let offset = match of_table {
+            Some(symbol) if symbol.size() == size_of::<T>() as u64 => symbol.address() as usize,
+            _ => return Err(cannot(&"another version of Locklab compiled it")),
+        };
+        let mut loaded = Self {
+            // It is never unloaded: locks in static data may point into it.
+            library: Arc::new(ManuallyDrop::new(library)),
+            base: 0,
+            code: 0..0,
+            data: 0..0,
+            thread_local: (0..0, 0),
+            objects: Arc::default(),
+            entered: 0,
+        };
+        let of_table = loaded.address(name);
+        let of_table = of_table.ok_or_else(|| cannot(&format_args!("it has no {name}")))?;
         // SAFETY: the table lies there, by the file of Locklab that was linked
         // in, and has this size.
-        unsafe { needed(name)?.cast::<T>().write(table) };
-
+        unsafe { of_table.cast::<T>().write(table) };
+        let base = of_table as usize - offset;
+        loaded.base = base;
         let symbol = |name: &str| {
             file.dynamic_symbols()
                 .find(|symbol| symbol.name() == Ok(name) && symbol.is_definition())
                 .map(|symbol| symbol.address() as usize)
         };
-        let lock = needed("lab_lock")?;
-        let base = lock as usize - symbol("lab_lock").unwrap_or(0);
-        let (mut code, mut data) = (0..0, 0..0);
         for segment in file.segments() {
             let start = base + segment.address() as usize;
             let range = start..start + segment.size() as usize;
             if let SegmentFlags::Elf { p_flags, .. } = segment.flags() {
                 if p_flags & object::elf::PF_X != object::elf::ProgramFlags(0) {
-                    code = range;
+                    loaded.code = range;
                 } else if p_flags & object::elf::PF_W != object::elf::ProgramFlags(0) {
-                    data = range;
+                    loaded.data = range;
                 }
             }
+        }
+        for section in file.sections() {
+            let start = base + section.address() as usize;
+            let end = start + section.size() as usize;
+            let (image, bytes) = &mut loaded.thread_local;
+            match section.kind() {
+                SectionKind::Tls => *image = start..end,
+                SectionKind::UninitializedTls if image.start == image.end => *image = start..start,
+                SectionKind::UninitializedTls => {}
+                _ => continue,
+            }
+            *bytes = (end - image.start).next_multiple_of(64);
         }
         let variables = file.symbols().filter(|symbol| {
             symbol.kind() == SymbolKind::Data && symbol.is_definition() && symbol.size() > 0
@@ -274,8 +311,46 @@ impl Library {
         });
         let mut objects: Vec<(String, Range<usize>)> = objects.chain(sections).collect();
         objects.sort_by_key(|(_, memory)| memory.start);
-        let objects = Arc::new(objects);
-        let unlock = needed("lab_unlock")?;
+        loaded.objects = Arc::new(objects);
+        if let Some(at) = loaded.address("locklab_entered_at") {
+            // SAFETY: a pointer of the file of Locklab that was linked in.
+            loaded.entered = unsafe { at.cast::<usize>().read() };
+        }
+        Ok(loaded)
+    }
+}
+
+/// A lock of the user's, loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Library {
+    loaded: Loaded,
+    pub(crate) lock: Act,
+    pub(crate) unlock: Act,
+    pub(crate) try_lock: Option<Try>,
+    /// Equal to `lock` and `unlock` where readers do not share it.
+    pub(crate) read_lock: Act,
+    pub(crate) read_unlock: Act,
+    pub(crate) try_read: Option<Try>,
+    pub(crate) init: Option<Init>,
+    pub(crate) is_locked: Option<Ask>,
+}
+
+impl Deref for Library {
+    type Target = Loaded;
+
+    fn deref(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+impl Library {
+    /// Loads a lock, and stores `table` in its symbol `name`.
+    pub(crate) fn load<T: Copy>(path: &Path, name: &str, table: T) -> Result<Self, Error> {
+        let loaded = Loaded::load(path, name, table)?;
+        let missing = |name: &str| Error::Failed(format!("{} defines no {name}", path.display()));
+        let address = |name: &str| loaded.address(name);
+        let needed = |name: &str| address(name).ok_or_else(|| missing(name));
+        let (lock, unlock) = (needed("lab_lock")?, needed("lab_unlock")?);
         // SAFETY: of these types, by the header that declares them.
         unsafe {
             Ok(Self {
@@ -294,11 +369,7 @@ impl Library {
                 init: address("lab_init").map(|f| std::mem::transmute::<*mut c_void, Init>(f)),
                 is_locked: address("lab_is_locked")
                     .map(|f| std::mem::transmute::<*mut c_void, Ask>(f)),
-                base,
-                code,
-                data,
-                objects,
-                entered: address("locklab_entered_at").map_or(0, |at| at.cast::<usize>().read()),
+                loaded,
             })
         }
     }
@@ -311,7 +382,7 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    pub(crate) fn new(library: &Library, path: &Path) -> Self {
+    pub(crate) fn new(library: &Loaded, path: &Path) -> Self {
         Self {
             base: library.base,
             lines: Lines::of(path),

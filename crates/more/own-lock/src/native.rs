@@ -6,10 +6,11 @@
 //! inlined says so.
 
 use crate::crash;
+use crate::explain::Runner;
 use crate::inspect::{self, Facts};
 use crate::isolate;
 use crate::library::{Act, LIBRARIES, Library, found_wrong};
-use crate::own_lock::{OwnLock, Runner};
+use crate::own_lock::OwnLock;
 use locklab_host::error::Error;
 use locklab_locks::catalogue::Visitor;
 use locklab_locks::{Host, Info, NativePlatform, RawLock, Threads};

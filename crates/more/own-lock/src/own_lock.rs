@@ -3,10 +3,10 @@
 
 use crate::check::{self, Rules};
 use crate::compile::{self, Compiled, Unit};
+use crate::explain::{PATIENCE, Runner, explain};
 use crate::inspect::{self, Facts};
-use crate::isolate::{Death, Lost, in_child};
+use crate::isolate::{Lost, in_child};
 use crate::kernel;
-use crate::lines::Lines;
 use crate::mutate;
 use crate::simulate::{self, Answer};
 use crate::source::Source;
@@ -15,25 +15,11 @@ use locklab_locks::{Fairness, Info};
 use locklab_native::subject::Subject;
 use locklab_sim::{Foreign, Scenario, SimError, Simulation};
 use locklab_verify::{Candidate, Property};
-use nix::sys::signal::Signal;
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// Sets how long the code of a lock may run without an access, unless the caller says
-/// otherwise.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Names what the code of a lock runs on, in a sentence about its end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Runner {
-    /// A simulated CPU, whose number the child notes.
-    Cpu,
-    /// A thread of this machine.
-    Thread,
-}
 
 /// A lock that was compiled from a file. Clones share the compiled objects,
 /// which are removed with the last.
@@ -280,40 +266,7 @@ impl OwnLock {
 
     /// Describes how a child ended, in one sentence with the line of the file.
     pub(crate) fn explain(&self, lost: Lost, runner: Runner, library: &Path) -> Error {
-        let name = &self.name;
-        let death = match lost {
-            Lost::Died(death) => death,
-            Lost::GaveUp(why) => return Error::Failed(format!("{name}: {why}")),
-            Lost::Broken(what) => return Error::Failed(format!("{name}: {what}")),
-        };
-        let line = line_of(library, &death).unwrap_or_else(|| format!("an unknown line of {name}"));
-        let who = match runner {
-            Runner::Cpu => format!("CPU {}", death.cpu),
-            Runner::Thread => "a thread".to_owned(),
-        };
-        let of_stack = match runner {
-            Runner::Cpu => " of 32 KiB",
-            Runner::Thread => "",
-        };
-        Error::Failed(match death.signal {
-            libc::SIGALRM => format!(
-                "{name}: {who} hangs: no access for {} s, at {line}",
-                self.patience.as_secs().max(1)
-            ),
-            libc::SIGSEGV | libc::SIGBUS if death.address.abs_diff(death.stack) < 64 * 1024 => {
-                format!(
-                    "{name}: {who} overflowed its stack{of_stack} at {line}; keep large \
-                     data in the lock or the context"
-                )
-            }
-            signal @ (libc::SIGSEGV | libc::SIGBUS) => format!(
-                "{name}: {who} crashed at {line} ({}, address {:#x})",
-                name_of(signal),
-                death.address
-            ),
-            libc::SIGFPE => format!("{name}: {who} divided by zero at {line} (SIGFPE)"),
-            signal => format!("{name}: {who} was ended by {} at {line}", name_of(signal)),
-        })
+        explain(&self.name, self.patience, lost, runner, library)
     }
 }
 
@@ -321,19 +274,4 @@ impl Foreign for OwnLock {
     fn simulate(&self, scenario: &Scenario) -> Result<Simulation, SimError> {
         Ok(Self::simulate(self, scenario)?)
     }
-}
-
-/// Returns "SIGSEGV", or "signal 40" of one that has no name.
-fn name_of(signal: i32) -> String {
-    Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |s| s.to_string())
-}
-
-/// Returns the source line at which a child died.
-fn line_of(library: &Path, death: &Death) -> Option<String> {
-    let lines = Lines::of(library);
-    if death.instruction != 0 {
-        return lines.at(death.instruction - death.base);
-    }
-    // It died in Locklab's own code, called from there.
-    lines.of_call(death.site.checked_sub(death.base)?)
 }

@@ -1,7 +1,8 @@
 //! Locks that others wrote, and bug reports of public trackers: each judged as its
-//! first lines say. A correct lock is never accused, a broken one never passed.
+//! first lines say. A correct lock is never accused, a broken one never passed. So are
+//! programs with `main`.
 
-use locklab_own_lock::OwnLock;
+use locklab_own_lock::{OwnLock, OwnTest, TestLimits, TestOutcome, TestResult};
 use locklab_verify::{Failure, Limits, Outcome, Property, SHOWN, check, interleaving};
 
 /// Executions of a promise that is broken: fewer than by default, and enough for each of these.
@@ -171,4 +172,61 @@ broken! {
     waiter_count_without_fence: "others/waiter_count.c" ["-DNO_FENCE"], "exclusion", "deadlock";
     before_array: "bad/before_array.c" [], "used before", "before the start of 'slots'";
     both_wait: "bad/both_wait.c" [], "exclusion", "deadlock: every thread waits";
+}
+
+fn explored(path: &std::path::Path) -> TestResult {
+    let limits = TestLimits {
+        executions: 10_000,
+        duration: None,
+    };
+    let test = OwnTest::named(path.to_str().unwrap(), &[]).unwrap();
+    test.expect("a file with main").check(limits)
+}
+
+#[test]
+fn programs_are_judged_as_their_first_lines_say() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/programs");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 10);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let expected = text.trim_start_matches("/* ").split(':').next().unwrap();
+        let result = explored(&file);
+        let found = match &result.outcome {
+            TestOutcome::Holds => "holds",
+            TestOutcome::Cut(_) => "cut",
+            TestOutcome::Fails(why) => {
+                assert!(!result.steps.is_empty(), "{}: no steps", file.display());
+                why
+            }
+            TestOutcome::NotChecked(why) => why,
+        };
+        assert!(found.contains(expected), "{}: {found}", file.display());
+    }
+}
+
+#[test]
+fn a_program_that_needs_more_is_refused_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("more.c");
+    for (body, wanted) in [
+        ("__asm__(\"mfence\");", "inline assembly (`mfence`)"),
+        (
+            "long time(long *); time(0);",
+            "'time' cannot be checked, since the checker has no clock",
+        ),
+        (
+            "int setjmp(void *); setjmp(0);",
+            "has no jumps between functions",
+        ),
+    ] {
+        std::fs::write(&path, format!("int main(void)\n{{\n{body}\n}}\n")).unwrap();
+        let refused = OwnTest::named(path.to_str().unwrap(), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains("more.c:3"), "{refused}");
+        assert!(refused.contains(wanted), "{refused}");
+    }
 }

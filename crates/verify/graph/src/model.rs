@@ -214,7 +214,7 @@ fn read_as(
                 if let (Some(old), Some(new)) = (&mut event.exchange, exchange) {
                     old.expected = new.expected;
                 }
-                if kind == Kind::Await && !event.stuck && !ends(value) {
+                if !event.stuck && !ends(value) {
                     // Only what reads the newest can be revisited.
                     if !newest {
                         state.explore.discarded = true;
@@ -294,6 +294,24 @@ pub fn rmw(
     update: impl FnOnce(u64) -> Option<u64>,
 ) -> u64 {
     let old = read_as(Kind::UpdateRead, location, order, None, place, |_| true);
+    if let Some(new) = update(old) {
+        write_as(Kind::UpdateWrite, location, new, order, place);
+    }
+    old
+}
+
+/// Waits until it reads a value for which `update` returns one, and writes that, in one
+/// atomic step. Returns what was read. `update` must depend on the value alone.
+pub fn await_rmw(
+    location: Location,
+    order: Ordering,
+    place: Place,
+    update: impl Fn(u64) -> Option<u64>,
+) -> u64 {
+    let kind = Kind::UpdateRead;
+    let old = read_as(kind, location, order, None, place, |value| {
+        update(value).is_some()
+    });
     if let Some(new) = update(old) {
         write_as(Kind::UpdateWrite, location, new, order, place);
     }

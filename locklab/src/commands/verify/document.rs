@@ -3,6 +3,7 @@
 
 use crate::own::Assumptions;
 use locklab_document::page::wrapped;
+use locklab_own_lock::{OwnTest, TestResult};
 use locklab_verify::{Candidate, LockResult, Options};
 use serde_json::{Value, json};
 
@@ -30,6 +31,15 @@ pub(super) fn document(
     })
 }
 
+/// Returns the result for machines of tests alone.
+pub(super) fn of_tests(results: &[TestResult]) -> Value {
+    json!({
+        "schema": 1,
+        "provenance": { "kind": "model", "checkers": ["locklab-graph"] },
+        "tests": results,
+    })
+}
+
 /// Returns a paragraph for each lock of which something is assumed, to follow the
 /// table.
 pub(super) fn assumed(assumptions: &Assumptions) -> String {
@@ -41,8 +51,14 @@ pub(super) fn assumed(assumptions: &Assumptions) -> String {
 }
 
 /// Returns what a run would do.
-pub(super) fn plan(candidates: &[Candidate], options: Options) -> String {
+pub(super) fn plan(candidates: &[Candidate], tests: &[OwnTest], options: Options) -> String {
     let mut text = String::new();
+    for test in tests {
+        text.push_str(&format!("{}: every execution\n", test.name()));
+    }
+    if candidates.is_empty() {
+        return text;
+    }
     for candidate in candidates {
         let promises: Vec<&str> = candidate
             .properties

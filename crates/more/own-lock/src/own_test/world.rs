@@ -1,0 +1,562 @@
+//! The memory of a test, and which of it threads share.
+//!
+//! Memory that one thread accesses, or that nobody writes after the first thread was
+//! created, is accessed as it is: no event. The first execution in which that is no
+//! longer so adds the object to those that are shared, and the exploration begins
+//! again; so does one that shows that the accesses of a word are not all of one size.
+//! This module must never add an event.
+
+use super::loops::Loops;
+use crate::library::{Loaded, Sites};
+use crate::memory::pieces;
+use locklab_graph::Place;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Memory that each thread can allocate: addresses only.
+const ARENA: usize = 1 << 26;
+
+/// Unused bytes behind each block, so that a pointer past its end finds no other.
+const GAP: usize = 16;
+
+/// The most bytes of a thread's stack.
+pub(super) const STACK: usize = 256 << 10;
+
+/// The most mutexes and the like.
+const SLOTS: usize = 1 << 14;
+
+/// A block of memory that the test has allocated.
+pub(super) struct Block {
+    pub(super) bytes: usize,
+    pub(super) site: usize,
+    pub(super) freed: bool,
+}
+
+/// What one thread of the test is about.
+#[derive(Default)]
+pub(super) struct Thread {
+    /// The stack above which its own frames lie.
+    pub(super) entry: usize,
+    /// Where `pthread_exit` goes to.
+    pub(super) way: Box<[usize; 5]>,
+    /// Where it made its last access.
+    pub(super) site: usize,
+    /// What it has left its functions with.
+    pub(super) left: Option<u64>,
+    /// Where waits have given up.
+    pub(super) gave_up: Vec<usize>,
+    /// A volatile write that the code makes after it has announced it.
+    pub(super) written: Option<(usize, usize, usize)>,
+    pub(super) loops: Loops,
+    /// What it holds, and how often.
+    pub(super) held: HashMap<usize, u32>,
+    /// Values of keys.
+    pub(super) values: BTreeMap<u64, u64>,
+    /// Bytes allocated.
+    allocated: usize,
+    /// Its thread-local data.
+    own: Vec<u64>,
+}
+
+impl Thread {
+    /// Returns the addresses of its frames, with those of the function that runs it.
+    fn stack(&self) -> Range<usize> {
+        match self.entry {
+            0 => 0..0,
+            entry => entry.saturating_sub(STACK)..entry + 256,
+        }
+    }
+}
+
+/// Who has used an object since the first thread was created.
+struct Use {
+    thread: usize,
+    several: bool,
+    written: bool,
+}
+
+/// A word that events are about, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The word.
+    pub(super) first: usize,
+    pub(super) width: u8,
+    /// The part of it.
+    pub(super) address: usize,
+    pub(super) size: u8,
+}
+
+/// Says how memory is accessed.
+pub(super) enum Way {
+    /// As it is.
+    Directly,
+    /// By events.
+    Events(Vec<Piece>),
+    /// Not yet: what is known of memory has changed.
+    Again,
+}
+
+/// The state of an exploration, and of its current execution.
+pub(super) struct World {
+    pub(super) loaded: Loaded,
+    pub(super) sites: Sites,
+    /// The static data before `main`.
+    image: Vec<u8>,
+    arenas: usize,
+    /// Objects that threads share, by their first addresses.
+    shared: BTreeSet<usize>,
+    /// Words of shared memory: the width, and whether an access of it is atomic.
+    words: BTreeMap<usize, (u8, bool)>,
+    pub(super) threads: Vec<Thread>,
+    pub(super) blocks: BTreeMap<usize, Block>,
+    uses: HashMap<usize, Use>,
+    /// Objects that were ever accessed without an event.
+    direct: HashSet<usize>,
+    /// Says whether a thread was created: before that nothing is an event.
+    pub(super) live: bool,
+    /// Words of the checker's own for objects of the test, such as mutexes, by their
+    /// addresses; of those that are not in use the rest.
+    slots: HashMap<usize, usize>,
+    shadow: Box<[u64; SLOTS]>,
+    places: HashMap<usize, Place>,
+    /// Says whether the exploration has to begin again.
+    pub(super) again: bool,
+    pub(super) destructors: HashMap<u64, usize>,
+    /// Notes for the report, once each.
+    pub(super) notes: BTreeSet<String>,
+}
+
+static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Uses the world; `f` neither uses it again nor switches to another thread.
+pub(super) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    // SAFETY: set before the exploration begins and never freed; the child has one
+    // thread, and no `f` comes back here.
+    f(unsafe { &mut *WORLD.load(Ordering::Relaxed) })
+}
+
+/// Says why an access is refused.
+pub(super) type Refused = String;
+
+impl World {
+    /// Makes the world of the child.
+    pub(super) fn set(loaded: Loaded, sites: Sites, most_threads: usize) -> Result<(), String> {
+        let data = loaded.data.clone();
+        // SAFETY: the writable data of a library that was just loaded.
+        let image = unsafe { std::slice::from_raw_parts(data.start as *const u8, data.len()) };
+        // SAFETY: new memory, of which only what is used is real.
+        let arenas = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                ARENA * most_threads,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if arenas == libc::MAP_FAILED {
+            return Err("there is no memory for what the test allocates".to_owned());
+        }
+        let image = image.to_vec();
+        let bytes = loaded.thread_local.1 + 64;
+        let threads = (0..most_threads).map(|_| Thread {
+            own: vec![0; bytes / 8],
+            ..Thread::default()
+        });
+        let world = Self {
+            loaded,
+            sites,
+            image,
+            arenas: arenas as usize,
+            shared: BTreeSet::new(),
+            words: BTreeMap::new(),
+            threads: threads.collect(),
+            blocks: BTreeMap::new(),
+            uses: HashMap::new(),
+            direct: HashSet::new(),
+            live: false,
+            slots: HashMap::new(),
+            shadow: Box::new([0; SLOTS]),
+            places: HashMap::new(),
+            again: false,
+            destructors: HashMap::new(),
+            notes: BTreeSet::new(),
+        };
+        WORLD.store(Box::into_raw(Box::new(world)), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Begins an execution: memory is as before `main`.
+    pub(super) fn begin(&mut self) {
+        let data = self.loaded.data.start as *mut u8;
+        // SAFETY: the library's own data.
+        unsafe { std::ptr::copy_nonoverlapping(self.image.as_ptr(), data, self.image.len()) };
+        let image = self.loaded.thread_local.0.clone();
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            let arena = (self.arenas + number * ARENA) as *mut u8;
+            // SAFETY: the part of the arena that was used.
+            unsafe { std::ptr::write_bytes(arena, 0, thread.allocated) };
+            let mut own = std::mem::take(&mut thread.own);
+            own.fill(0);
+            // SAFETY: it has room for the image, of the library's data.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    image.start as *const u8,
+                    own.as_mut_ptr().cast::<u8>(),
+                    image.len(),
+                );
+            }
+            let loops = std::mem::take(&mut thread.loops).emptied();
+            *thread = Thread {
+                own,
+                loops,
+                ..Thread::default()
+            };
+        }
+        self.blocks.clear();
+        self.uses.clear();
+        self.shadow.fill(0);
+        self.live = false;
+    }
+
+    /// Returns the memory of the thread's thread-local data.
+    pub(super) fn thread_local(&self, thread: usize) -> usize {
+        self.threads[thread].own.as_ptr() as usize
+    }
+
+    /// Returns where a thread has its `errno`.
+    pub(super) fn errno(&self, thread: usize) -> usize {
+        self.thread_local(thread) + 8 * self.threads[thread].own.len() - 8
+    }
+
+    /// Gives memory to a thread.
+    pub(super) fn allocate(
+        &mut self,
+        thread: usize,
+        bytes: usize,
+        align: usize,
+        site: usize,
+    ) -> Result<usize, Refused> {
+        let arena = self.arenas + thread * ARENA;
+        let used = &mut self.threads[thread].allocated;
+        let start = (arena + *used).next_multiple_of(align.max(16));
+        let end = start.saturating_add(bytes).saturating_add(GAP);
+        if end > arena + ARENA {
+            return Err(format!("a thread allocates more than {ARENA} bytes"));
+        }
+        *used = end - arena;
+        let freed = false;
+        self.blocks.insert(start, Block { bytes, site, freed });
+        Ok(start)
+    }
+
+    /// Returns the block that begins here.
+    pub(super) fn block(&mut self, start: usize) -> Option<&mut Block> {
+        self.blocks.get_mut(&start)
+    }
+
+    /// Returns the object that an address is in; `None` if that is a constant.
+    fn object(&self, address: usize) -> Result<Option<Range<usize>>, Refused> {
+        let word = address / 8 * 8..address / 8 * 8 + 8;
+        if self.loaded.data.contains(&address) {
+            let objects = &self.loaded.objects;
+            let before = objects.partition_point(|(_, memory)| memory.start <= address);
+            let known = objects[..before].iter().rev().take(4);
+            let found = known
+                .map(|(_, memory)| memory)
+                .find(|memory| memory.contains(&address));
+            return Ok(Some(found.cloned().unwrap_or(word)));
+        }
+        let (base, end) = (
+            self.loaded.base,
+            self.loaded.data.end.max(self.loaded.code.end),
+        );
+        if (base..end).contains(&address) {
+            return Ok(None);
+        }
+        if (self.arenas..self.arenas + ARENA * self.threads.len()).contains(&address) {
+            let block = self.blocks.range(..=address).next_back();
+            let block = block.filter(|(start, block)| address < *start + block.bytes);
+            return match block {
+                Some((start, block)) => Ok(Some(*start..start + block.bytes)),
+                None => Err("outside of every block of memory".to_owned()),
+            };
+        }
+        match self.is_of_thread(address) {
+            true => Ok(Some(word)),
+            false if address < 4096 => Err("through a null pointer".to_owned()),
+            false => Err("of memory that is not the test's".to_owned()),
+        }
+    }
+
+    /// Returns whether this is the stack or the thread-local data of a thread.
+    fn is_of_thread(&self, address: usize) -> bool {
+        self.threads.iter().any(|thread| {
+            let own = thread.own.as_ptr() as usize;
+            thread.stack().contains(&address)
+                || (own..own + 8 * thread.own.len()).contains(&address)
+        })
+    }
+
+    /// Returns the words of a thread's stack that events are about.
+    pub(super) fn words_of_stack(&self, thread: usize) -> Vec<Piece> {
+        let words = self.words.range(self.threads[thread].stack());
+        let piece = |(&first, &(width, _)): (&usize, &(u8, bool))| Piece {
+            first,
+            width,
+            address: first,
+            size: width,
+        };
+        words.map(piece).collect()
+    }
+
+    /// Returns how a thread accesses memory.
+    pub(super) fn way(
+        &mut self,
+        thread: usize,
+        (address, bytes): (usize, usize),
+        writes: bool,
+        atomic: bool,
+    ) -> Result<Way, Refused> {
+        let Some(object) = self.object(address)? else {
+            return match writes {
+                true => Err("of a constant".to_owned()),
+                false => Ok(Way::Directly),
+            };
+        };
+        if address + bytes > object.end && object.end - object.start > 8 {
+            return Err(format!(
+                "out of bounds: {bytes} bytes, from byte {} of an object of {}",
+                address - object.start,
+                object.len()
+            ));
+        }
+        if !self.live {
+            return Ok(Way::Directly);
+        }
+        if atomic && !self.is_of_thread(address) && !self.direct.contains(&object.start) {
+            self.shared.insert(object.start);
+        }
+        Ok(match self.is_used(thread, object.start, writes) {
+            None => Way::Again,
+            Some(false) => Way::Directly,
+            Some(true) => self.pieces(address, bytes, atomic),
+        })
+    }
+
+    /// Notes that a thread uses an object. Returns whether threads share it; `None` if that
+    /// was not known before.
+    fn is_used(&mut self, thread: usize, object: usize, writes: bool) -> Option<bool> {
+        if self.shared.contains(&object) {
+            return Some(true);
+        }
+        let first = Use {
+            thread,
+            several: false,
+            written: false,
+        };
+        let used = self.uses.entry(object).or_insert(first);
+        used.several |= used.thread != thread;
+        used.written |= writes;
+        if !(used.several && used.written) {
+            self.direct.insert(object);
+            return Some(false);
+        }
+        self.shared.insert(object);
+        None
+    }
+
+    /// Notes that the life of a block begins or ends. Returns as [`Self::is_used`].
+    pub(super) fn is_shared(&mut self, thread: usize, block: usize) -> Option<bool> {
+        match self.live {
+            true => self.is_used(thread, block, true),
+            false => Some(false),
+        }
+    }
+
+    /// Makes the objects shared that a loop reads: nobody else has written to them yet.
+    pub(super) fn share(&mut self, addresses: &[usize]) -> bool {
+        let mut new = false;
+        for &address in addresses {
+            if let Ok(Some(object)) = self.object(address) {
+                new |= self.shared.insert(object.start);
+            }
+        }
+        new
+    }
+
+    /// Divides an access into words.
+    fn pieces(&mut self, address: usize, bytes: usize, atomic: bool) -> Way {
+        let end = address + bytes;
+        let known: Vec<(usize, u8, bool)> = self
+            .words
+            .range(address.saturating_sub(8)..end)
+            .filter(|(first, (width, _))| **first + usize::from(*width) > address)
+            .map(|(first, (width, atomic))| (*first, *width, *atomic))
+            .collect();
+        if atomic {
+            return match known[..] {
+                [(first, width, true)] if first <= address && end <= first + usize::from(width) => {
+                    Way::Events(vec![Piece {
+                        first,
+                        width,
+                        address,
+                        size: bytes as u8,
+                    }])
+                }
+                _ => {
+                    let first = known
+                        .iter()
+                        .filter(|(_, _, atomic)| *atomic)
+                        .map(|word| word.0);
+                    let first = first.fold(address, usize::min);
+                    let last = known.iter().filter(|(_, _, atomic)| *atomic);
+                    let last = last
+                        .map(|word| word.0 + usize::from(word.1))
+                        .fold(end, usize::max);
+                    let mut width = bytes;
+                    while first / width * width + width < last {
+                        width *= 2;
+                    }
+                    let is_new = known.is_empty();
+                    for (first, _, _) in known {
+                        self.words.remove(&first);
+                    }
+                    let (first, width) = (first / width * width, width as u8);
+                    self.words.insert(first, (width, true));
+                    let size = bytes as u8;
+                    match is_new {
+                        true => Way::Events(vec![Piece {
+                            first,
+                            width,
+                            address,
+                            size,
+                        }]),
+                        false => Way::Again,
+                    }
+                }
+            };
+        }
+        let mut all = Vec::new();
+        let mut at = address;
+        for (first, width, atomic) in known {
+            let after = first + usize::from(width);
+            self.fill(at, first, &mut all);
+            at = at.max(first);
+            let to = after.min(end);
+            if !atomic && (at > first || to < after) {
+                // It is divided where the access begins and ends.
+                self.words.remove(&first);
+                for (first, size) in pieces(first, at - first)
+                    .chain(pieces(at, to - at))
+                    .chain(pieces(to, after - to))
+                {
+                    self.words.insert(first, (size, false));
+                }
+                return Way::Again;
+            }
+            all.push(Piece {
+                first,
+                width,
+                address: at,
+                size: (to - at) as u8,
+            });
+            at = to;
+        }
+        self.fill(at, end, &mut all);
+        Way::Events(all)
+    }
+
+    /// Makes the words from `at` to `end`, which are new.
+    fn fill(&mut self, at: usize, end: usize, all: &mut Vec<Piece>) {
+        for (first, width) in pieces(at, end.saturating_sub(at)) {
+            self.words.insert(first, (width, false));
+            all.push(Piece {
+                first,
+                width,
+                address: first,
+                size: width,
+            });
+        }
+    }
+
+    /// Notes what the report is to say.
+    pub(super) fn note(&mut self, what: String) {
+        self.notes.insert(what);
+    }
+
+    /// Returns the checker's word for what is at this address.
+    pub(super) fn slot(&mut self, address: usize) -> usize {
+        let next = self.slots.len() % SLOTS;
+        let slot = *self.slots.entry(address).or_insert(next);
+        std::ptr::from_ref(&self.shadow[slot]) as usize
+    }
+
+    /// Returns the place of a call that returns to `site`.
+    pub(super) fn place(&mut self, site: usize) -> Place {
+        let sites = &self.sites;
+        *self.places.entry(site).or_insert_with(|| {
+            let (_, file, line, column) = sites.position(site).unwrap_or_default();
+            Place::Source {
+                // Leaked once for each line of the test.
+                file: file.leak(),
+                line,
+                column,
+            }
+        })
+    }
+
+    /// Returns the line of a call that returns to `site`.
+    pub(super) fn line(&self, site: usize) -> String {
+        let line = self.sites.line(site);
+        line.unwrap_or_else(|| "a line that is not known".to_owned())
+    }
+
+    /// Returns whether this is a word of the checker's that no object of the test has.
+    pub(super) fn is_result(&self, address: usize) -> bool {
+        let slot = address.wrapping_sub(std::ptr::from_ref(&self.shadow[0]) as usize) / 8;
+        let mut known = self.slots.iter();
+        known.any(|(object, known)| *known == slot && *object < 4096)
+    }
+
+    /// Names memory as the test does: a variable, with the byte in it.
+    pub(super) fn name(&self, address: usize) -> String {
+        let shadow = std::ptr::from_ref(&self.shadow[0]) as usize;
+        if (shadow..shadow + 8 * SLOTS).contains(&address) {
+            let slot = (address - shadow) / 8;
+            let object = self.slots.iter().find(|(_, known)| **known == slot);
+            return object.map_or_else(|| "checker".to_owned(), |(object, _)| self.name(*object));
+        }
+        let objects = &self.loaded.objects;
+        let before = objects.partition_point(|(_, memory)| memory.start <= address);
+        let mut known = objects[..before].iter().rev();
+        if let Some((name, memory)) = known.find(|(_, memory)| memory.contains(&address)) {
+            return match address - memory.start {
+                0 => name.clone(),
+                bytes => format!("{name}+{bytes}"),
+            };
+        }
+        if let Some((start, block)) = self.blocks.range(..=address).next_back()
+            && address <= start + block.bytes
+        {
+            let line = self.line(block.site);
+            return match address - start {
+                0 => format!("block({line})"),
+                bytes => format!("block({line})+{bytes}"),
+            };
+        }
+        match self
+            .threads
+            .iter()
+            .position(|thread| thread.stack().contains(&address))
+        {
+            Some(thread) => {
+                let below = self.threads[thread].entry.wrapping_sub(address);
+                format!("stack{thread}-{below}")
+            }
+            None => format!("{address:#x}"),
+        }
+    }
+}

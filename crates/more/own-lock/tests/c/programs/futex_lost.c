@@ -1,0 +1,3 @@
+/* deadlock: nobody wakes it. */
+#define FORGETS
+#include "futex.c"

@@ -1,0 +1,3 @@
+/* deadlock: one signal for two consumers. */
+#define CONSUMERS 2
+#include "signal.c"
