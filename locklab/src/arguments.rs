@@ -1,13 +1,13 @@
 //! The arguments that several commands share.
 //!
 //! Each is declared once, so that `--resume` or `--fail-on` mean the same for
-//! locks, programs and kernels, and `--pin` or `--placement` the same for two locks and
+//! locks, programs and kernels, and `--pin` or `--on` the same for two locks and
 //! for many. Nothing here measures or knows a command.
 
 pub mod report_files;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use locklab_host::error::Error;
 use locklab_lab::chunk::Chunk;
 use locklab_lab::gate::FailOn;
@@ -35,13 +35,16 @@ pub struct Common {
     /// Print one JSON document on standard output
     #[arg(long, global = true)]
     pub json: bool,
+    /// Overwrite files that Locklab did not write; a recording is never overwritten
+    #[arg(long, global = true)]
+    pub force: bool,
 }
 
 /// The store of a command that has one.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 pub struct StoreArgs {
     /// The store of samples [default: locklab.sqlite in the user's data folder]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", hide_short_help = true)]
     pub store: Option<PathBuf>,
 }
 
@@ -52,7 +55,12 @@ pub struct StoreArgs {
 pub struct OwnLockArgs {
     /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
     /// -Iinclude'
-    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
     pub cflags: Option<String>,
 }
 
@@ -80,20 +88,22 @@ impl StoreArgs {
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "How it is carried out")]
 pub struct ComparingArgs {
-    /// Compare the baseline with itself, and store the bias of this set-up
-    /// (rank: eight copies of one lock)
-    #[arg(long)]
+    /// Compare one with itself, which shows what differs by chance
+    #[arg(long, hide_short_help = true)]
     pub aa: bool,
     /// Continue the same comparison where it was interrupted
     #[arg(long)]
     pub resume: bool,
     /// Run only every N-th cell, into a store that 'results merge' joins with the others'
-    #[arg(long, value_name = "I/N")]
+    #[arg(long, value_name = "I/N", hide_short_help = true)]
     pub chunk: Option<Chunk>,
-    /// Exit with 3 if a verdict is worse, 4 if unclear, 5 if invalid, 6 if incomplete;
-    /// only the verdicts that are named count
-    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
-    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) gate: GateArgs,
+    /// Set any key of an experiment file, such as slice_us=200 or experiment.env.X=1
+    #[arg(long, value_name = "KEY=VALUE")]
+    #[serde(skip)]
+    pub set: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) files: ReportFiles,
@@ -102,12 +112,50 @@ pub struct ComparingArgs {
     pub(crate) store: StoreArgs,
 }
 
+/// The verdicts that make a command fail.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+pub struct GateArgs {
+    /// Fail if a result has one of these verdicts: exit with 3 for worse, 4 for unclear, 5 for
+    /// invalid, 6 for incomplete
+    #[arg(long, value_name = "VERDICT", value_parser = Trimmed(EnumValueParser::<FailOn>::new()), hide_possible_values = true, value_delimiter = ',')]
+    pub fail_on: Vec<FailOn>,
+}
+
+/// Parses an item of a list, which may have a space before it.
+#[derive(Clone)]
+pub(crate) struct Trimmed<P>(pub(crate) P);
+
+impl<P: TypedValueParser> TypedValueParser for Trimmed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        option: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let text = value.to_str().map_or(value, |text| text.trim().as_ref());
+        self.0.parse_ref(command, option, text)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
+impl GateArgs {
+    /// Returns the words of `--fail-on`; a regression always fails a test file.
+    pub(crate) fn failing(&self) -> Vec<&'static str> {
+        self.fail_on.iter().map(|f| f.word()).collect()
+    }
+}
+
 impl ComparingArgs {
     /// Refuses to continue what no store has kept, and files that cannot be written.
     ///
     /// # Errors
     /// [`Error::Usage`] if the store is kept in memory, or with the first such file.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self, common: &Common) -> Result<(), Error> {
         if self.resume && !self.is_kept() {
             return Err(Error::Usage(
                 "--resume continues a stored experiment, and --store :memory: keeps none; leave \
@@ -115,17 +163,12 @@ impl ComparingArgs {
                     .into(),
             ));
         }
-        self.files.check()
+        self.files.check(common.force)
     }
 
     /// Returns whether the samples outlive the command.
     pub(crate) fn is_kept(&self) -> bool {
         self.store.store.as_deref() != Some(Path::new(":memory:"))
-    }
-
-    /// Returns the words of `--fail-on`; a regression always fails a test file.
-    pub(crate) fn failing(&self) -> Vec<&'static str> {
-        self.fail_on.iter().map(|f| f.word()).collect()
     }
 }
 
@@ -134,24 +177,23 @@ impl ComparingArgs {
 #[command(next_help_heading = "On this machine")]
 #[serde(default)]
 pub(crate) struct NativeSettings {
-    /// Time of all cells together, in seconds [default: 60; in a ranking 2 for
-    /// each lock, but at least 10 and at most 60]
+    /// Seconds to measure or to record
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u32>,
     /// Stop after this many seconds, and report what was measured
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true)]
     pub time_limit: Option<Limit>,
-    /// Measured part of a slice, in microseconds [default: found for each cell]
-    #[arg(long, value_name = "US")]
+    /// Measured part of a slice, in microseconds; found for each cell by default.
+    #[arg(skip)]
     pub slice_us: Option<u32>,
-    /// Code layout of all locks [default: drawn for each slice]
-    #[arg(long, value_name = "N")]
+    /// Code layout of all locks; drawn for each slice by default.
+    #[arg(skip)]
     pub layout: Option<usize>,
-    /// CPUs to pin to, in this order [default: cores, siblings, other nodes]
-    #[arg(long, value_name = "LIST")]
+    /// CPUs to use, in this order [default: cores, siblings, other nodes]
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
     pub pin: Option<Cpus>,
-    /// Use processes that share memory instead of threads
-    #[arg(long)]
+    /// Processes that share memory run, instead of threads.
+    #[arg(skip)]
     pub processes: bool,
 }
 
@@ -160,37 +202,28 @@ pub(crate) struct NativeSettings {
 #[command(next_help_heading = "On a modelled machine")]
 #[serde(default)]
 pub(crate) struct ModelledSettings {
-    /// Simulate on a modelled machine: a name of `locklab machine list`, or a
-    /// file
-    // It is never refused, so it is not among what was given.
-    #[serde(skip_serializing)]
+    /// Simulate a modelled machine: a name of `locklab machine list`, or a file
     #[arg(long, value_name = "MACHINE")]
     pub on: Option<String>,
-    /// Virtual CPUs of a simulated virtual machine
-    #[arg(long, value_name = "N")]
+    /// CPUs of the virtual machine, on a modelled machine
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub vcpus: Option<usize>,
-    /// Physical CPUs (hardware threads) that a simulated machine uses
-    #[arg(long, value_name = "N")]
+    /// Physical CPUs (hardware threads) that a simulated machine uses.
+    #[arg(skip)]
     pub physical: Option<usize>,
-    /// CPUs that simulated threads get
-    #[arg(long, value_name = "WHERE", value_parser = placement())]
+    /// CPUs that simulated threads get: compact, spread, numbered or random.
+    #[arg(skip)]
     #[schemars(with = "Option<String>")]
     pub placement: Option<Placement>,
-    /// Acquisitions of a simulated run, all threads together [default: as many
-    /// as its precision requires]
-    #[arg(long, value_name = "N")]
+    /// Acquisitions of a simulated run, all threads together; as many as its precision
+    /// requires by default.
+    #[arg(skip)]
     pub acquisitions: Option<u64>,
-    /// Let each simulated thread do so many operations and end, as programs of fixed work do;
-    /// rates are until the last has ended [default: all work until the run ends]
-    #[arg(long, value_name = "N")]
+    /// Each simulated thread does so many operations and ends, as programs of fixed work do;
+    /// the rate covers the time until the last thread ends.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-}
-
-/// Returns the placements, by name.
-fn placement() -> impl TypedValueParser<Value = Placement> {
-    PossibleValuesParser::new(Placement::ALL.map(|(name, _)| name))
-        .try_map(|name| Placement::named(&name))
 }
 
 /// Says why settings of a simulation are refused where nothing is simulated.
@@ -206,7 +239,13 @@ impl ModelledSettings {
         let machine = self.on.as_deref().filter(|machine| *machine != "native");
         match machine {
             Some(_) => refuse(here, "is for this machine; leave it out with --on")?,
-            None => refuse(self, NOT_MODELLED)?,
+            None => refuse(
+                &Self {
+                    on: None,
+                    ..self.clone()
+                },
+                NOT_MODELLED,
+            )?,
         }
         Ok(machine)
     }

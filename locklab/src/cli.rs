@@ -1,14 +1,14 @@
 //! The command line. It is only parsed here: no work, no output.
 
+pub mod former;
+
 use crate::arguments::Common;
 use crate::commands;
 use clap::error::{ContextKind, ContextValue};
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use locklab_host::error::Error;
-use locklab_lab::settings::{NewName, Renamed};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 
 /// Which lock should this code use, how should it be inlined, and what does
 /// that cost the rest of the program?
@@ -21,43 +21,6 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub common: Common,
-    /// Options that are refused here.
-    #[command(flatten)]
-    pub misplaced: Misplaced,
-}
-
-/// Options that some commands have, before the name of the command.
-#[derive(Clone, Debug, Args)]
-pub struct Misplaced {
-    /// Belongs to a command.
-    #[arg(id = "misplaced-seed", long = "seed", hide = true)]
-    pub seed: Option<Renamed<BehindTheCommand>>,
-    /// Belongs to a command.
-    #[arg(id = "misplaced-store", long = "store", hide = true)]
-    pub store: Option<Renamed<BehindTheCommand>>,
-    /// Belongs to a command.
-    #[arg(
-        id = "misplaced-cflags",
-        long = "cflags",
-        hide = true,
-        allow_hyphen_values = true
-    )]
-    pub cflags: Option<Renamed<BehindTheCommand>>,
-}
-
-/// Stands for an option that only some commands have.
-#[derive(Clone, Copy, Debug)]
-pub enum BehindTheCommand {}
-
-impl NewName for BehindTheCommand {
-    const SENTENCE: &'static str = "it is an option of some commands; write it behind the command";
-}
-
-/// `locklab new-lock`.
-#[derive(Debug, Args)]
-pub struct NewLockArgs {
-    /// The file, which must not exist yet
-    pub file: PathBuf,
 }
 
 /// The commands.
@@ -67,19 +30,17 @@ pub enum Command {
     Matrix(Box<commands::matrix::MatrixArgs>),
     /// Rank any number of locks, and say which to use for what
     Rank(Box<commands::rank::RankArgs>),
-    /// Write a lock of your own to start from: a C file
-    NewLock(NewLockArgs),
-    /// List every lock: space, fairness, NUMA, paper, how it was verified
+    /// List every lock with its costs and promises, or write one of your own to start from
     Locks(commands::locks::LocksArgs),
     /// Simulate published reports: our figures beside theirs
     Reproduce(Box<commands::reproduce::ReproduceArgs>),
     /// List modelled machines, or model this machine
     Machine(commands::machine::MachineArgs),
-    /// Compare programs, builds, locks, environments or kernels by a file
+    /// Compare two commands, builds, locks under a program, or kernels
     Compare(Box<commands::compare::CompareArgs>),
     /// Judge samples that other programs took: two files of benchmarks
     Judge(Box<commands::judge::JudgeArgs>),
-    /// List, show, export, merge and prune the stored experiments
+    /// Show recordings and stored experiments; list, export, merge and prune the store
     Results(commands::results::ResultsArgs),
     /// Model-check the locks: every promise, every memory ordering
     Verify(commands::verify::VerifyArgs),
@@ -89,21 +50,14 @@ pub enum Command {
     Run(commands::run::RunArgs),
     /// Record what an unmodified program does with its locks
     Record(commands::record::RecordArgs),
-    /// Show a recording: threads, waiting, the hottest call sites
-    Trace(commands::record::TraceArgs),
     /// Say what to do about a recorded program's locks, here and on other machines
     Advise(commands::advise::AdviseArgs),
     /// Say what this machine can and cannot measure, and what to do about it
     Doctor(commands::doctor::DoctorArgs),
-    /// Rank workloads by what inlining could cost them
-    Screen(commands::screen::ScreenArgs),
-    /// Count what the modelled front end loses in a program: cycles by cause, L1i misses
-    #[command(alias = "icache")]
+    /// Count what the modelled front end loses in a program, or rank workloads by it
     Frontend(commands::frontend::FrontendArgs),
-    /// Build, boot and compare real kernels
+    /// Build, boot, bisect and inspect real kernels
     Kernel(Box<commands::kernel::KernelArgs>),
-    /// Print the JSON schemas of experiment files and of results
-    Schema(commands::schema::SchemaArgs),
     /// Ended with version 0.3
     #[command(hide = true)]
     Sweep {
@@ -131,7 +85,7 @@ pub enum Parsed {
 /// # Errors
 /// [`Error::Usage`] with what is wrong.
 pub fn parse() -> Result<Parsed, Error> {
-    let parsed = command(Cli::command()).try_get_matches();
+    let parsed = command(whole()).try_get_matches();
     let mut wrong = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => return Ok(Parsed::Command(Box::new(cli))),
         Err(wrong) => wrong,
@@ -144,10 +98,43 @@ pub fn parse() -> Result<Parsed, Error> {
         }));
     }
     forget_hidden(&mut wrong);
-    match wrong_value(&wrong).or_else(|| file_in_place_of_a_lock(&wrong)) {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let sentence = former::sentence(&wrong, &given)
+        .or_else(|| wrong_value(&wrong))
+        .or_else(|| file_in_place_of_a_lock(&wrong, &given));
+    match sentence {
         Some(sentence) => Err(Error::Usage(sentence)),
         None => wrong.exit(),
     }
+}
+
+/// The defaults that are not the same for every command that has the option.
+const DEFAULTS: &[(&str, &str, &str)] = &[
+    ("matrix", "threads", "1, half the CPUs, all"),
+    ("matrix", "critical", "0,1,2,4..128"),
+    ("matrix", "non_critical", "1,32"),
+    ("matrix", "time", "60"),
+    ("rank", "threads", "1, half the CPUs, all"),
+    ("rank", "critical", "1"),
+    ("rank", "non_critical", "32"),
+    ("rank", "time", "2 for each lock, from 10 to 60"),
+    ("advise", "threads", "as recorded"),
+    ("record", "time", "until the program ends; 5 with --pid"),
+];
+
+/// Returns the whole command line, with the defaults of each command in its help.
+#[must_use]
+pub fn whole() -> clap::Command {
+    DEFAULTS
+        .iter()
+        .fold(Cli::command(), |all, (name, option, default)| {
+            all.mut_subcommand(name, |command| {
+                command.mut_arg(option, |arg| {
+                    let help = arg.get_help().map(ToString::to_string);
+                    arg.help(format!("{} [default: {default}]", help.unwrap_or_default()))
+                })
+            })
+        })
 }
 
 /// Returns the command line, in which a negative number is a value and not an option,
@@ -183,9 +170,10 @@ fn wrong_value(wrong: &clap::Error) -> Option<String> {
 
 /// Returns the error message for the file of an experiment where one lock of two is
 /// named: `locklab matrix FILE`.
-fn file_in_place_of_a_lock(wrong: &clap::Error) -> Option<String> {
+fn file_in_place_of_a_lock(wrong: &clap::Error, given: &[OsString]) -> Option<String> {
     let missing = wrong.get(ContextKind::InvalidArg)?.to_string();
-    let file = std::env::args().find(|word| word.ends_with(".toml"))?;
+    let words = given.iter().filter_map(|word| word.to_str());
+    let file = words.into_iter().find(|word| word.ends_with(".toml"))?;
     (missing == "<EXPERIMENT>").then(|| {
         format!("{file} is no lock; 'locklab compare {file}' runs the file of an experiment")
     })

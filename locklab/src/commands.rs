@@ -17,7 +17,5 @@ pub mod record;
 pub mod reproduce;
 pub mod results;
 pub mod run;
-pub mod schema;
-pub mod screen;
 pub mod verify;
 pub mod workload_program;

@@ -202,7 +202,11 @@ impl Judged<'_> {
         if let Some(trouble) = self.trouble {
             return Err(trouble);
         }
-        let failed = fails(&self.options.args.fail_on, &self.experiment, &self.verdicts)?;
+        let failed = fails(
+            &self.options.args.gate.fail_on,
+            &self.experiment,
+            &self.verdicts,
+        )?;
         Ok(ExitCode::from(failed.map_or(0, FailOn::exit_code)))
     }
 
@@ -219,7 +223,7 @@ impl Judged<'_> {
             })?;
             write_file(path, &picture)?;
         }
-        let written = args.files.write(&self.document, &args.failing());
+        let written = args.files.write(&self.document, &args.gate.failing());
         written.map_err(|error| match error {
             Error::Failed(why) if args.is_kept() => Error::Failed(format!(
                 "{why}; the samples are stored, so 'locklab results show' with another file makes \
@@ -282,7 +286,7 @@ pub fn show_stored(
     files: &ReportFiles,
     common: &Common,
 ) -> Result<ExitCode, Error> {
-    files.check()?;
+    files.check(common.force)?;
     let (_, document) = report_of(experiment, listed, None)?;
     show(&document, common)?;
     files.write(&document, &[FailOn::Worse.word()])?;
@@ -391,6 +395,7 @@ mod tests {
             dry_run: false,
             quiet: true,
             json: false,
+            force: false,
         };
         let text = planned(&args, &common, true).would_run(false).unwrap();
         assert!(

@@ -68,31 +68,27 @@ fn parse_and_run() -> Result<ExitCode, Error> {
 pub fn run(cli: Cli) -> Result<ExitCode, Error> {
     let common = &cli.common;
     let outcome = match &cli.command {
-        Command::Matrix(args) => matrix::comparison(&args.settings, &args.comparing, common)
-            .and_then(|comparison| carry_out(comparison, common)),
-        Command::Rank(args) => rank::comparison(&args.settings, &args.comparing, common)
-            .and_then(|comparison| carry_out(comparison, common)),
+        Command::Matrix(args) => {
+            matrix::asked(args, common).and_then(|comparison| carry_out(comparison, common))
+        }
+        Command::Rank(args) => {
+            rank::asked(args, common).and_then(|comparison| carry_out(comparison, common))
+        }
         Command::Compare(args) => commands::compare::run(args, common),
         Command::Kernel(args) => commands::kernel::run(args, common),
         Command::Reproduce(args) => commands::reproduce::run(args, common),
         Command::Sweep { .. } => Err(Error::Usage(locklab_lab::file::SWEEP.into())),
         Command::Results(args) => commands::results::run(args, common),
-        Command::NewLock(args) => {
-            own::new_lock(&args.file, common).and_then(|text| output::print(&text))
-        }
         Command::Locks(args) => commands::locks::run(args, common),
         Command::Verify(args) => commands::verify::run(args, common),
         Command::Doctor(args) => commands::doctor::run(args, common),
         Command::Machine(args) => commands::machine::run(args, common),
         Command::Run(args) => commands::run::run(args, common),
         Command::Record(args) => commands::record::record(args, common),
-        Command::Trace(args) => commands::record::trace(args, common),
         Command::Advise(args) => commands::advise::run(args, common),
         Command::Judge(args) => commands::judge::run(args, common),
         Command::Footprint(args) => commands::footprint::run(args, common),
         Command::Frontend(args) => commands::frontend::run(args, common),
-        Command::Screen(args) => commands::screen::run(args, common),
-        Command::Schema(args) => commands::schema::run(args),
         Command::WorkloadProgram(args) => commands::workload_program::run(args),
     };
     locklab_own_lock::remove_folders();

@@ -98,7 +98,7 @@ const COLUMNS: [Shown; 12] = [
     }),
     shown(
         ("shm", 3),
-        "works between processes (--processes)",
+        "works between processes (processes)",
         "shared_memory",
         |lock| lock.info.shared_memory.into(),
     ),

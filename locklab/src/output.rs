@@ -1,9 +1,14 @@
 //! The output of a command: standard output and files.
 //!
-//! This is the only place that writes to standard output.
+//! This is the only place that writes to standard output, and that decides whether a file
+//! may be overwritten: data of the user's must never be lost.
 
 use locklab_host::error::Error;
-use std::io::Write as _;
+use locklab_host::shell;
+use locklab_preload_run::SYSTEM_START;
+use locklab_trace::MAGIC;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -47,12 +52,117 @@ pub fn append_file(path: &Path, text: &str) -> Result<(), Error> {
         .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))
 }
 
-/// Checks that a file can be written, before long work. Leaves an existing
-/// file unchanged.
+/// Names a format in which Locklab writes files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// A report as a page.
+    Html,
+    /// A report in Markdown.
+    Markdown,
+    /// Verdicts as JUnit XML.
+    Junit,
+    /// Verdicts as SARIF.
+    Sarif,
+    /// The picture of a report, as SVG.
+    Picture,
+    /// A timeline for Perfetto.
+    Timeline,
+    /// The steps of broken promises.
+    Steps,
+    /// How locks are verified, a line each.
+    Verified,
+    /// The table of named bugs in a page.
+    Bugs,
+    /// A machine file that was measured.
+    Machine,
+    /// Executions of each block of a program.
+    Blocks,
+    /// A recording, which is never overwritten.
+    Recording,
+    /// A lock to start from, which is the user's from then on.
+    Lock,
+    /// What a program prints.
+    Printed,
+}
+
+impl FileFormat {
+    /// Returns how such a file begins, and texts of which it has at least one.
+    const fn marks(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Html => (
+                "<!DOCTYPE html>",
+                // The second is of version 0.3.
+                &[
+                    "<meta name=\"generator\" content=\"Locklab\"/>",
+                    "<style>:root {\n  color-scheme: light dark;\n  --ground:",
+                ],
+            ),
+            Self::Markdown => ("## ", &["\n**Figures:** ", "| Tool | locklab "]),
+            Self::Junit => ("<?xml", &["package=\"locklab\""]),
+            Self::Sarif => ("{", &["\"name\": \"locklab\""]),
+            Self::Picture => ("<svg ", &["--ground:"]),
+            Self::Timeline => ("{", &["\"otherData\":{\"entries_left_out\":"]),
+            Self::Steps => ("", &[locklab_verify::LEGEND, "no promise is broken\n"]),
+            Self::Verified => (locklab_verify::record::HEADER, &[""]),
+            Self::Bugs => ("", &[locklab_verify::BUGS]),
+            Self::Machine => ("# Made by `locklab machine fit`", &[""]),
+            Self::Blocks => ("address,bytes,instructions,executions", &[""]),
+            Self::Recording | Self::Lock | Self::Printed => ("", &[]),
+        }
+    }
+
+    fn is_of(self, text: &str) -> bool {
+        let (start, marks) = self.marks();
+        text.starts_with(start) && marks.iter().any(|mark| text.contains(mark))
+    }
+}
+
+/// Returns whether a file begins as a recording of a program's locks does.
+pub fn is_recording(file: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == MAGIC
+}
+
+/// The most bytes of a file that are looked at.
+const LOOKED_AT: u64 = 64 << 20;
+
+/// Checks that nothing is lost if a file is written: a recording is never overwritten, and
+/// what Locklab did not write in this format only with `force`.
+fn check_kept(path: &Path, format: FileFormat, force: bool) -> Result<(), Error> {
+    let regular = std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() > 0);
+    if !regular {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(LOOKED_AT).read_to_end(&mut bytes);
+    }
+    let shown = path.display();
+    if bytes.starts_with(&MAGIC) || bytes.starts_with(SYSTEM_START.as_bytes()) {
+        return Err(Error::Usage(format!(
+            "{shown} is a recording, and a recording is never overwritten; name another file, or \
+             remove that one first"
+        )));
+    }
+    let is_ours = std::str::from_utf8(&bytes).is_ok_and(|text| format.is_of(text));
+    if is_ours || force {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{shown} is there already, and Locklab did not write it in this format; name another \
+         file, or add --force to overwrite it"
+    )))
+}
+
+/// Checks that a file can be written in this format, before long work, and that nothing is
+/// lost by that. Leaves an existing file unchanged.
 ///
 /// # Errors
-/// [`Error::Usage`] if it cannot be written.
-pub fn check_writable(path: &Path) -> Result<(), Error> {
+/// [`Error::Usage`] if it cannot be written, is a recording, or is none of Locklab's files in
+/// this format and `force` is not set.
+pub fn check_writable(path: &Path, format: FileFormat, force: bool) -> Result<(), Error> {
+    check_kept(path, format, force)?;
     let there = path.exists();
     std::fs::OpenOptions::new()
         .append(true)
@@ -70,14 +180,9 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
 /// belong in a report.
 pub fn command_line() -> String {
     let mut words = vec!["locklab".to_owned()];
-    words.extend(std::env::args().skip(1).map(|word| {
-        if word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"$\\".contains(c)) {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        } else {
-            word
-        }
-    }));
-    words.join(" ")
+    let given = std::env::args_os().skip(1);
+    words.extend(given.map(|word| word.to_string_lossy().into_owned()));
+    shell::line(words)
 }
 
 #[cfg(test)]
@@ -88,14 +193,61 @@ mod tests {
     fn a_check_leaves_no_file_behind() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("report.html");
-        check_writable(&file).unwrap();
+        check_writable(&file, FileFormat::Html, false).unwrap();
         assert!(!file.exists());
         let missing = folder.path().join("no/such/report.html");
         assert!(
-            check_writable(&missing)
+            check_writable(&missing, FileFormat::Html, false)
                 .unwrap_err()
                 .to_string()
                 .contains("no/such")
         );
+    }
+
+    #[test]
+    fn only_files_of_locklab_in_the_same_format_are_written_over() {
+        const ALL: [FileFormat; 14] = [
+            FileFormat::Html,
+            FileFormat::Markdown,
+            FileFormat::Junit,
+            FileFormat::Sarif,
+            FileFormat::Picture,
+            FileFormat::Timeline,
+            FileFormat::Steps,
+            FileFormat::Verified,
+            FileFormat::Bugs,
+            FileFormat::Machine,
+            FileFormat::Blocks,
+            FileFormat::Recording,
+            FileFormat::Lock,
+            FileFormat::Printed,
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let document = locklab_document::Document {
+            title: "A title".into(),
+            head: vec![("Figures".into(), "none".into())],
+            ..locklab_document::Document::default()
+        };
+        let html = locklab_document::render::html(&document);
+        for format in ALL {
+            std::fs::write(&path, "").unwrap();
+            assert!(check_writable(&path, format, false).is_ok(), "{format:?}");
+            std::fs::write(&path, "a letter to a friend\n").unwrap();
+            let error = check_writable(&path, format, false).unwrap_err();
+            assert!(error.to_string().contains("--force"), "{error}");
+            assert!(check_writable(&path, format, true).is_ok(), "{format:?}");
+            for start in [&MAGIC[..], SYSTEM_START.as_bytes()] {
+                std::fs::write(&path, start).unwrap();
+                for force in [false, true] {
+                    let error = check_writable(&path, format, force).unwrap_err();
+                    assert!(error.to_string().contains("never overwritten"), "{error}");
+                }
+                assert_eq!(std::fs::read(&path).unwrap(), start);
+            }
+            std::fs::write(&path, &html).unwrap();
+            let kept = check_writable(&path, format, false);
+            assert_eq!(kept.is_ok(), format == FileFormat::Html, "{format:?}");
+        }
     }
 }

@@ -5,11 +5,13 @@
 //! file is reported first, and are then found by the name that the user gave.
 
 use crate::arguments::{Common, OwnLockArgs};
+use crate::output::{FileFormat, check_writable};
 use locklab_host::error::Error;
 use locklab_native::subject;
 use locklab_own_lock::{OwnLock, OwnTest, registered_candidate};
 use locklab_sim::current_name;
 use locklab_verify::Candidate;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -148,23 +150,27 @@ pub(crate) fn candidates(
         candidates.push(Candidate::named(name).map_err(|e| Error::Usage(e.to_string()))?);
     }
     refuse_for_ours("--cflags", ours && own.cflags.is_some())?;
-    refuse_for_ours("--c11", ours && c11)?;
-    refuse_for_ours("--dependencies", ours && dependencies)?;
+    refuse_for_ours("--dependencies", ours && (c11 || dependencies))?;
     Ok((candidates, assumptions))
 }
 
-/// Runs `locklab new-lock FILE`: writes the template.
+/// Runs `locklab locks --new FILE`: writes the template.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file exists already or is no C or C++ file by its
 /// name, [`Error::Failed`] if it cannot be written.
 pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
+    check_writable(file, FileFormat::Lock, false)?;
     if common.dry_run {
         locklab_own_lock::check_template(file)?;
         return Ok(format!("Would write {}.\n", file.display()));
     }
     locklab_own_lock::write_template(file)?;
     let shown = file.display();
+    if common.json {
+        let document = json!({ "schema": 1, "kind": "lock", "file": file });
+        return Ok(format!("{document:#}\n"));
+    }
     Ok(format!(
         "Wrote {shown}, a ticket lock to start from.\nTry: locklab matrix {shown} qspinlock --on \
          xeon-8380-2s\n"

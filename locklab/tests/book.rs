@@ -14,6 +14,7 @@
 use clap::Parser;
 use locklab::cli::{Cli, Command};
 use locklab::commands::machine::MachineCommand;
+use locklab::commands::results::ResultsCommand;
 use locklab_published::EXPERIMENTS;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Tag, TagEnd, TextMergeStream};
 use std::path::{Path, PathBuf};
@@ -98,9 +99,8 @@ fn after_clone(words: Vec<String>) -> Vec<String> {
 fn is_repeatable(cli: &Cli, words: &[String]) -> bool {
     let has = |word: &str| words.iter().any(|w| w == word);
     match &cli.command {
-        Command::Locks(_) | Command::Schema(_) | Command::Footprint(_) | Command::NewLock(_) => {
-            true
-        }
+        Command::Locks(_) | Command::Footprint(_) => true,
+        Command::Results(results) => matches!(results.command, ResultsCommand::Schema { .. }),
         Command::Machine(machine) => !matches!(machine.command, MachineCommand::Fit { .. }),
         Command::Verify(_) => !has("--mutants"),
         // Not the locks of a kernel, whose source may not be here.

@@ -41,10 +41,11 @@ impl Bench {
     }
 
     /// Returns what the store gives back.
-    fn export(&self, format: &str) -> String {
+    fn export(&self, format: &[&str]) -> String {
         let output = Command::cargo_bin("locklab")
             .unwrap()
-            .args(["results", "export", "--format", format])
+            .args(["results", "export"])
+            .args(format)
             .args(["--store", &self.path("store.sqlite")])
             .output()
             .unwrap();
@@ -59,7 +60,7 @@ impl Bench {
     }
 }
 
-pub(crate) const EIGHT: [&str; 4] = ["--pairs", "8", "--counters", "none"];
+pub(crate) const EIGHT: [&str; 4] = ["--pairs", "8", "--set", "counters=none"];
 
 #[test]
 fn any_command_by_pattern_and_by_path() {
@@ -143,15 +144,13 @@ fn two_builds_two_environments_and_their_logs() {
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let (old, new, logs) = (bench.path("old"), bench.path("new"), bench.path("logs"));
-    let builds = [
-        "--baseline-build",
-        &old,
-        "--experiment-build",
-        &new,
-        "--logs",
-        &logs,
+    let logs = bench.path("logs");
+    let settings = [
+        format!("baseline.build={}", bench.path("old")),
+        format!("experiment.build={}", bench.path("new")),
+        format!("logs={logs}"),
     ];
+    let builds: Vec<&str> = settings.iter().flat_map(|set| ["--set", set]).collect();
     for command in [vec!["--", "tool"], vec!["--", "{build}/tool"]] {
         let metric = ["--metric", "x:lower=^([0-9])"];
         let (code, json) = bench.json(&[&builds[..], &metric, &EIGHT[..], &command].concat());
@@ -161,10 +160,10 @@ fn two_builds_two_environments_and_their_logs() {
     let log = Path::new(&logs).join("command-003-experiment.out");
     assert_eq!(std::fs::read_to_string(log).unwrap().trim(), "2");
     let environments = [
-        "--baseline-env",
-        "N=7",
-        "--experiment-env",
-        "N=9",
+        "--set",
+        "baseline.env.N='7'",
+        "--set",
+        "experiment.env.N='9'",
         "--metric",
         "n:higher=([0-9])",
         "--",
@@ -185,8 +184,8 @@ fn one_run_of_forty_fails_and_the_rest_stand() {
     let arguments = [
         "--metric",
         "x:higher=([0-9])",
-        "--counters",
-        "none",
+        "--set",
+        "counters=none",
         "--",
         "sh",
         "-c",
@@ -209,6 +208,7 @@ fn one_run_of_forty_fails_and_the_rest_stand() {
 fn what_goes_wrong_is_one_sentence() {
     let bench = Bench::new();
     let missing = bench.path("missing");
+    let build = format!("baseline.build={missing}");
     let bad_file = bench.path("bad.toml");
     std::fs::write(&bad_file, "kind = 'compare'\nworkloads = 3\n").unwrap();
     for (arguments, part) in [
@@ -247,7 +247,7 @@ fn what_goes_wrong_is_one_sentence() {
             "--metric is for the workload 'command'",
         ),
         (
-            vec!["--workload", "fstat", "--baseline-build", &missing],
+            vec!["--workload", "fstat", "--set", &build],
             "there is no folder",
         ),
         (
@@ -255,15 +255,15 @@ fn what_goes_wrong_is_one_sentence() {
             "no regular expression",
         ),
         (
-            vec!["--baseline", "true", "--baseline-env", "x"],
-            "sets no variable",
+            vec!["--baseline", "true", "--set", "baseline.env"],
+            "write KEY=VALUE",
         ),
         (vec![missing.as_str()], "cannot read"),
         (vec![bad_file.as_str()], "line 2: unknown field"),
         (
             vec![
-                "--counters",
-                "hardware",
+                "--set",
+                "counters=hardware",
                 "--workload",
                 "fstat",
                 "--scale",
@@ -343,8 +343,8 @@ fn a_run_that_hangs_is_killed_with_its_children() {
         "0.2",
         "--pairs",
         "8",
-        "--counters",
-        "none",
+        "--set",
+        "counters=none",
         "--",
         "sh",
         "-c",
@@ -388,8 +388,8 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
     let arguments = [
         "--pairs",
         "8",
-        "--counters",
-        "none",
+        "--set",
+        "counters=none",
         "--metric",
         "x:higher=(.)",
     ];
@@ -426,7 +426,7 @@ fn ctrl_c_reports_what_is_there_and_resume_goes_on() {
 
     // The half of a pair is stored, as such; only whole pairs are kept.
     let halves = |bench: &Bench| {
-        let lines = bench.export("jsonl");
+        let lines = bench.export(&["--json"]);
         let runs: Vec<Value> = lines
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -463,7 +463,7 @@ fn a_comparison_is_exported_run_by_run() {
     ];
     let (code, _, err) = bench.run(&[&EIGHT[..], &arguments].concat());
     assert_eq!(code, 0, "{err}");
-    let csv = bench.export("csv");
+    let csv = bench.export(&[]);
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
@@ -481,7 +481,7 @@ fn a_comparison_is_exported_run_by_run() {
         rows.iter().filter(is).count()
     };
     assert_eq!((of_v("baseline", 4.0), of_v("experiment", 5.0)), (8, 8));
-    assert_eq!(bench.export("jsonl").lines().count(), 16);
+    assert_eq!(bench.export(&["--json"]).lines().count(), 16);
 }
 
 /// One source, built by a command of the user's with unlock inlined or not.
@@ -540,7 +540,10 @@ fn a_dry_run_runs_nothing_and_the_example_is_whole() {
     );
     assert!(!Path::new(&bench.path("store.sqlite")).exists());
     let mut example = Command::cargo_bin("locklab").unwrap();
-    let printed = example.args(["compare", "--example"]).output().unwrap();
+    let printed = example
+        .args(["results", "schema", "example"])
+        .output()
+        .unwrap();
     assert!(printed.status.success());
     let example = String::from_utf8(printed.stdout).unwrap();
     let file = bench.path("example.toml");

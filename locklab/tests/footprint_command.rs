@@ -32,7 +32,7 @@ fn the_shape_that_others_rely_on_and_the_call_sites() {
     let old = object(folder.path(), "old", OLD);
     let new = object(folder.path(), "new", NEW);
     let out = locklab()
-        .args(["footprint", &old, &new, "--json", "--call-sites", "step"])
+        .args(["footprint", &old, &new, "--json", "--inlined", "step"])
         .assert()
         .success()
         .stderr("");
@@ -79,7 +79,7 @@ fn bad_input_is_one_sentence() {
         assert!(stderr.contains(part), "{stderr}");
     }
     locklab()
-        .args(["footprint", &old, &old, "--old-counts", &text])
+        .args(["footprint", &old, &old, "--counts", &text])
         .assert()
         .code(2);
 }

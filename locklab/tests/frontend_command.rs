@@ -68,8 +68,8 @@ fn a_program_without_symbols_is_counted_by_addresses() {
     assert!(name.starts_with("0x"), "{name}");
 
     // A question about a function needs its name.
-    let inline = ["--processor", "zen-3", "--baseline", program];
-    let (code, _, err) = frontend(&[&inline, &["--inline", "step", "--", program][..]].concat());
+    let inline = ["--processor", "zen-3", "--before", program];
+    let (code, _, err) = frontend(&[&inline, &["--inlined", "step", "--", program][..]].concat());
     assert_eq!((code, err.lines().count()), (2, 1), "{err}");
     assert!(
         err.contains("has a function 'step'") && err.contains("builds that have one"),

@@ -15,7 +15,7 @@ pub(crate) fn ready() -> bool {
 fn icache(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::cargo_bin("locklab")
         .unwrap()
-        .arg("icache")
+        .arg("frontend")
         .args(arguments)
         .output()
         .unwrap();
@@ -65,18 +65,14 @@ fn the_geometry_is_the_users() {
         return;
     }
     let misses = |size: &str| {
-        let arguments = [
-            "--size", size, "--ways", "2", "--line", "64", "--json", "--", "true",
-        ];
+        let arguments = ["--l1i", &format!("{size},2,64"), "--json", "--", "true"];
         let (code, out, err) = icache(&arguments);
         assert_eq!(code, 0, "{err}");
         let json: serde_json::Value = serde_json::from_str(&out).unwrap();
         json["l1i_misses"].as_u64().unwrap()
     };
     assert!(misses("2048") > misses("65536"));
-    let (_, text, _) = icache(&[
-        "--size", "32768", "--ways", "8", "--line", "64", "--", "true",
-    ]);
+    let (_, text, _) = icache(&["--l1i", "32768,8,64", "--", "true"]);
     assert!(
         text.contains("32 KiB, 8-way, 64-byte lines (as given)"),
         "{text}"
@@ -102,7 +98,7 @@ fn bad_input_is_one_sentence() {
             "there is no program",
         ),
         (vec!["--", script], 1, "is a script; give its interpreter"),
-        (vec!["--size", "1000", "--", "true"], 2, "power of two"),
+        (vec!["--l1i", "1000", "--", "true"], 2, "power of two"),
         (
             vec!["--", "sh", "-c", "exec true"],
             1,
@@ -154,8 +150,14 @@ fn the_hot_text_of_a_footprint_comes_from_the_model() {
     assert!(counts.contains(",program\n") && counts.contains(",elsewhere\n"));
     let output = Command::cargo_bin("locklab")
         .unwrap()
-        .args(["footprint", "--json", "--old-counts", &path("counts")])
-        .args(["--new-counts", &path("counts"), &path("hot"), &path("hot")])
+        .args([
+            "footprint",
+            "--json",
+            "--counts",
+            &path("counts"),
+            &path("counts"),
+        ])
+        .args([&path("hot"), &path("hot")])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -302,7 +302,7 @@ fn the_report_is_as_it_was() {
 fn the_results_are_as_their_schema_says() {
     let schema = Command::cargo_bin("locklab")
         .unwrap()
-        .args(["schema", "judge"])
+        .args(["results", "schema", "judge"])
         .output();
     let schema: Value = serde_json::from_slice(&schema.unwrap().stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -52,10 +52,11 @@ impl Guest {
     fn boot(&self, arguments: &[&str]) -> Output {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-cache");
         Command::new(env!("CARGO_BIN_EXE_locklab"))
-            .args(["kernel", "boot", "--tcg", "--json", "--quiet", "--cache"])
+            .args([
+                "kernel", "boot", "--set", "tcg=true", "--json", "--quiet", "--cache",
+            ])
             .arg(cache)
-            .arg("--modules")
-            .arg(&self.modules)
+            .args(["--set", &format!("modules={}", self.modules.display())])
             .arg(&self.image)
             .args(arguments)
             .env("LOCKLAB_QEMU_PLUGIN", &self.plugin)
@@ -79,13 +80,13 @@ fn fstat_and_context_switch_count_the_same_twice() {
         ("fstat", "2000", 300..3000),
         ("context-switch", "1000", 1000..20_000),
     ] {
+        let workload_of_two = format!("{workload}:2");
+        let operations = format!("operations={operations}");
         let arguments = [
             "--workload",
-            workload,
-            "--operations",
-            operations,
-            "--processes",
-            "2",
+            &workload_of_two,
+            "--set",
+            &operations,
             "--processor",
             "zen-3",
         ];
@@ -120,7 +121,7 @@ fn a_server_with_a_cpu_of_its_own_counts_the_same_twice() {
         }
     }
     let counted = |vcpus| {
-        let churn = ["--workload", "nginx-churn", "--operations", "40"];
+        let churn = ["--workload", "nginx-churn", "--set", "operations=40"];
         let measured = guest.measured(&[&churn[..], &["--vcpus", vcpus, "--next-line"]].concat());
         measured["counts"].clone()
     };
@@ -142,14 +143,14 @@ fn a_server_with_a_cpu_of_its_own_counts_the_same_twice() {
 fn a_guest_that_fails_gives_its_last_lines_and_no_counts() {
     let Some(guest) = guest() else { return };
     // There is no such first program: the kernel panics.
-    let output = guest.boot(&["--workload", "boot", "--cmdline", "rdinit=/none"]);
+    let output = guest.boot(&["--workload", "boot", "--set", "cmdline=rdinit=/none"]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(output.stdout.is_empty());
     assert!(error.contains("panicked"), "{error}");
     assert!(error.contains("last lines:\n"), "{error}");
     // One that does not end in time.
-    let output = guest.boot(&["--workload", "boot", "--boot-limit", "1"]);
+    let output = guest.boot(&["--workload", "boot", "--set", "boot_limit=1"]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("did not end within 1 s"), "{error}");
 }
@@ -170,21 +171,27 @@ fn arguments_that_make_no_sense_are_said() {
     let (code, error) = run(&["boot", "/no/such/kernel"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("no kernel /no/such/kernel"), "{error}");
-    let (code, error) = run(&["compare", "/no/such/file.toml"]);
+    let compare = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
+        let output = command.arg("compare").args(arguments).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), error)
+    };
+    let (code, error) = compare(&["/no/such/file.toml"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("cannot read /no/such/file.toml"), "{error}");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/inline-unlock.toml");
     let file = file.to_str().unwrap();
-    let (code, error) = run(&["compare", file, "--variant", "icc"]);
+    let (code, error) = compare(&[file, "--variant", "icc"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("no variant 'icc'"), "{error}");
-    let (code, error) = run(&["compare", file, "--pairs", "0"]);
+    let (code, error) = compare(&[file, "--pairs", "0"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("0 pairs show nothing"), "{error}");
-    let (code, error) = run(&["compare", file, "--tcg", "--vcpus", "4"]);
+    let (code, error) = compare(&[file, "--set", "tcg=true", "--vcpus", "4"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("4 vCPUs needs KVM"), "{error}");
-    let (code, error) = run(&["compare", file, "--vcpus", "0"]);
+    let (code, error) = compare(&[file, "--vcpus", "0"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("start at 1"), "{error}");
 }

@@ -35,11 +35,12 @@ fn a_report_is_reproduced_and_counts_the_same_twice() {
             "inline-unlock",
             "--workload",
             "nginx-churn",
-            "--operations",
-            "100",
+            "--set",
+            "operations=100",
             "--pairs",
             "8",
-            "--tcg",
+            "--set",
+            "tcg=true",
             "--json",
         ])["reports"][0]
             .clone()
@@ -101,16 +102,16 @@ fn kernels_with_other_locks_boot() {
     for name in ["virt-spin-backoff-kernel", "qspinlock-xfs-kernel"] {
         let file = experiment(name);
         let report = document(&[
-            "kernel",
             "compare",
             file.to_str().unwrap(),
             "--workload",
             "spinlock-matrix",
-            "--operations",
-            "200",
+            "--set",
+            "operations=200",
             "--pairs",
             "8",
-            "--tcg",
+            "--set",
+            "tcg=true",
             "--json",
         ]);
         assert_eq!(report["missing"].as_array().unwrap().len(), 0, "{report:#}");

@@ -108,7 +108,7 @@ impl Lab {
         std::fs::write(&file, text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_locklab"));
         command
-            .arg("kernel")
+            .args((arguments.first() != Some(&"compare")).then_some("kernel"))
             .args(arguments)
             .arg("--cache")
             .arg(self.path("cache"))
@@ -123,7 +123,10 @@ impl Lab {
 
     /// Returns a command of the lab with the script in the place of QEMU.
     fn boots(&self, command: &str, experiment: &str) -> Command {
-        let mut command = self.kernel(&[command, "--tcg", "--workload", "fstat"], experiment);
+        let mut command = self.kernel(
+            &[command, "--set", "tcg=true", "--workload", "fstat"],
+            experiment,
+        );
         self.with_script(&mut command);
         command
     }

@@ -30,14 +30,7 @@ fn experiment(name: &str) -> String {
 #[test]
 fn a_dry_run_on_a_test_machine_says_time_steps_and_what_it_leaves_untouched() {
     let file = experiment("inline-unlock.toml");
-    let arguments = [
-        "kernel",
-        "compare",
-        &file,
-        "--on",
-        "ssh:root@testhost",
-        "--dry-run",
-    ];
+    let arguments = ["compare", &file, "--host", "ssh:root@testhost", "--dry-run"];
     let (code, text, error) = locklab(&arguments);
     assert_eq!(code, Some(0), "{error}");
     golden("test_machine_dry_run.txt", &text);
@@ -58,10 +51,10 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
              [[workload]]\nname = '{workload}'\n[test_machine]\nlimit = 60\n{in_file}"
         );
         std::fs::write(&file, text).unwrap();
-        let all = ["kernel", "compare", file.to_str().unwrap(), "--dry-run"];
+        let all = ["compare", file.to_str().unwrap(), "--dry-run"];
         locklab(&[&all[..], arguments].concat())
     };
-    let on = ["--on", "ssh:root@testhost"];
+    let on = ["--host", "ssh:root@testhost"];
     let named = "scratch_disk = 'S3EW'\n";
     for (in_file, workload, arguments, needle) in [
         (
@@ -95,7 +88,7 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
     }
     let (code, _, error) = dry_run(named, "fs-mark", &["--scratch-disk", "S3EW"]);
     assert_eq!(code, Some(2), "{error}");
-    assert!(error.contains("give --on"), "{error}");
+    assert!(error.contains("give --host"), "{error}");
     let both = [&on[..], &["--scratch-disk", "S3EW"]].concat();
     let (code, text, error) = dry_run(named, "fs-mark", &both);
     assert_eq!(code, Some(0), "{error}");
@@ -114,19 +107,22 @@ fn a_disk_is_overwritten_only_if_file_and_command_line_name_the_same() {
 fn what_makes_no_sense_on_a_test_machine_is_said() {
     let file = experiment("inline-unlock.toml");
     for (arguments, needle) in [
-        (&["--on", "root@testhost"][..], "write ssh:root@testhost"),
-        (&["--on", "ssh:-oProxyCommand=x"], "not a test machine"),
+        (&["--host", "root@testhost"][..], "write ssh:root@testhost"),
+        (&["--host", "ssh:-oProxyCommand=x"], "not a test machine"),
         (
-            &["--on", "ssh:root@testhost", "--vcpus", "4"],
+            &["--host", "ssh:root@testhost", "--vcpus", "4"],
             "[test_machine] cpus",
         ),
-        (&["--on", "ssh:root@testhost", "--tcg"], "leave it out"),
         (
-            &["--on", "ssh:root@testhost", "--boot-limit", "9"],
+            &["--host", "ssh:root@testhost", "--set", "tcg=true"],
+            "leave it out",
+        ),
+        (
+            &["--host", "ssh:root@testhost", "--set", "boot_limit=9"],
             "[test_machine] limit",
         ),
     ] {
-        let all = [&["kernel", "compare", &file, "--dry-run"], arguments].concat();
+        let all = [&["compare", &file, "--dry-run"], arguments].concat();
         let (code, _, error) = locklab(&all);
         assert_eq!(code, Some(2), "{arguments:?}: {error}");
         assert!(error.contains(needle), "{arguments:?}: {error}");

@@ -74,7 +74,7 @@ fn a_matrix_is_measured_judged_printed_and_stored() {
     let kept = csv.lines().filter(|line| line.contains(",kept,")).count();
     assert_eq!(kept as u64, 2 * pairs, "{csv}");
     assert!(csv.lines().count() > 2, "{csv}");
-    lab.command("results export --format jsonl 1")
+    lab.command("results export --json 1")
         .assert()
         .success()
         .stdout(contains("\"ops_per_s\""));
@@ -88,7 +88,7 @@ fn a_matrix_is_measured_judged_printed_and_stored() {
 fn processes_on_fstat_say_that_they_are_oversubscribed() {
     let lab = Lab::new();
     lab.matrix(
-        "mplock-ticket mplock-anderson --processes --workload fstat --threads 2,4,8 --pin 0",
+        "mplock-ticket mplock-anderson --set processes=true --set workload=fstat --threads 2,4,8 --pin 0",
     )
     .assert()
     .success()
@@ -122,13 +122,16 @@ fn bad_input_is_refused_with_one_sentence() {
             "ticket mcs --critical 18446744073709551615",
             "more than a machine can count",
         ),
-        ("ticket mcs --critical 1000000000", "longer --slice-us"),
-        ("ticket mcs --processes", "does not work between processes"),
+        ("ticket mcs --critical 1000000000", "longer slice_us"),
+        (
+            "ticket mcs --set processes=true",
+            "does not work between processes",
+        ),
         ("ticket mcs --pin 0,0", "twice"),
         ("ticket mcs --pin 9999", "may not use"),
         ("ticket mcs --delta 0", "no margin"),
         ("ticket mcs --pairs 0", "0 pairs"),
-        ("ticket mcs --workload fstat --critical 3", "no length"),
+        ("ticket mcs --set workload=fstat --critical 3", "no length"),
         ("ticket", "required"),
     ] {
         lab.command(&format!("matrix {arguments}"))
@@ -287,7 +290,7 @@ fn stored_experiments_are_pruned_by_number_age_and_state() {
     let lab = Lab::new();
     for lock in ["ticket", "mcs"] {
         let matrix = format!("matrix tas {lock} --on flat-16 {SMALL} --pairs 2");
-        lab.command(&format!("{matrix} --acquisitions 100"))
+        lab.command(&format!("{matrix} --set acquisitions=100"))
             .assert()
             .success();
     }

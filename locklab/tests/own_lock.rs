@@ -41,7 +41,7 @@ fn refused(output: &Output, code: i32) -> String {
 fn no_folder_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    stdout(&locklab(folder.path(), &["new-lock", "mine.c"]));
+    stdout(&locklab(folder.path(), &["locks", "--new", "mine.c"]));
     let left_by = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
             .current_dir(folder.path())
@@ -63,7 +63,7 @@ fn no_folder_is_left_behind() {
 fn a_template_goes_through_a_matrix_simulated_and_here() {
     let folder = tempfile::tempdir().unwrap();
     let at = |arguments: &[&str]| locklab(folder.path(), arguments);
-    assert!(stdout(&at(&["new-lock", "mine.c"])).contains("Wrote mine.c"));
+    assert!(stdout(&at(&["locks", "--new", "mine.c"])).contains("Wrote mine.c"));
     let small = [
         "--threads",
         "2",
@@ -105,7 +105,7 @@ fn both_compilers_are_understood() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    stdout(&locklab(folder.path(), &["new-lock", "mine.c"]));
+    stdout(&locklab(folder.path(), &["locks", "--new", "mine.c"]));
     let cpp = "#include <locklab_lock.h>
 #include <atomic>
 struct spin { std::atomic<int> held; };
@@ -126,7 +126,7 @@ void lab_unlock(void *p, void *) { static_cast<spin *>(p)->held.store(0); }
                 output.unwrap()
             };
             // So few leave some promises cut.
-            let output = at(&format!("verify {file} --executions 20"));
+            let output = at(&format!("verify {file} --at-most executions=20"));
             let text = String::from_utf8_lossy(&output.stdout);
             let holds = text.contains("holds") && !text.contains("FAILS");
             assert!(holds, "{c}, {cxx}: {output:?}");
@@ -163,8 +163,8 @@ fn what_is_wrong_is_said_before_anything_runs() {
     std::fs::write(folder.path().join("bad.c"), "int x = ;\n").unwrap();
     let text = refused(&at(&["matrix", "./bad.c", "ticket", "--on", "flat-16"]), 1);
     assert!(text.contains("bad.c does not compile"), "{text}");
-    stdout(&at(&["new-lock", "mine.c"]));
-    let text = refused(&at(&["new-lock", "mine.c"]), 2);
+    stdout(&at(&["locks", "--new", "mine.c"]));
+    let text = refused(&at(&["locks", "--new", "mine.c"]), 2);
     assert!(text.contains("there already"), "{text}");
     let odd = [
         "matrix", "mine.c", "ticket", "--on", "flat-16", "--cflags", "'",
@@ -239,7 +239,8 @@ fn a_crash_half_way_through_a_rank_leaves_the_rank_of_the_others() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("late.c"), LATE).unwrap();
     let rank = |seconds: u32, locks: &[&str]| {
-        let usual = format!("rank --threads 1,2 --time {seconds} --slice-us 60 --pairs 8 --json");
+        let usual =
+            format!("rank --threads 1,2 --time {seconds} --set slice_us=60 --pairs 8 --json");
         let words: Vec<&str> = usual.split(' ').chain(locks.iter().copied()).collect();
         locklab(folder.path(), &words)
     };

@@ -260,7 +260,7 @@ fn locks_of_java_are_named_where_they_are_not_recorded() {
         .current_dir(folder.path())
         .output();
     assert!(flown.unwrap().status.success());
-    let (code, said) = locklab(folder.path(), &["trace", "j.jfr"]);
+    let (code, said) = locklab(folder.path(), &["results", "show", "j.jfr"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("monitor of java.lang.Object"), "{said}");
 }

@@ -120,7 +120,7 @@ fn an_interrupted_ranking_is_what_the_store_shows() {
 #[test]
 fn a_measured_ranking_has_a_figure_of_each_lock_that_has_enough_blocks() {
     let out = rank(
-        "ticket mcs ttas --threads 1,2 --time 1 --slice-us 60 --pairs 8 --json --store :memory:",
+        "ticket mcs ttas --threads 1,2 --time 1 --set slice_us=60 --pairs 8 --json --store :memory:",
     )
     .assert()
     .success();
@@ -185,27 +185,27 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "a virtual machine of 80 CPUs, whose own scheduler",
         ),
         (
-            "mcs ticket --operations 0 --on flat-16",
-            "threads that do no operations show nothing; give --operations 1000",
+            "mcs ticket --set operations=0 --on flat-16",
+            "threads that do no operations show nothing; give --set operations=1000",
         ),
         (
-            "mcs ticket --operations 9 --acquisitions 9 --on flat-16",
+            "mcs ticket --set operations=9 --set acquisitions=9 --on flat-16",
             "leave out one of the two",
         ),
         (
-            "mcs ticket --operations 9",
-            "--operations is for simulated machines; say which, with --on MACHINE",
+            "mcs ticket --set operations=9",
+            "--set operations is for simulated machines; say which, with --on MACHINE",
         ),
         (
-            "std pthread --preset burst --distribution fixed",
-            "--preset burst says what --distribution is; leave out one of the two",
+            "std pthread --preset burst --set distribution=fixed",
+            "--preset burst says what distribution is; leave out one of the two",
         ),
         (
-            "std pthread --hold-sleep 5",
-            "'5' is no time to sleep; give a number with its unit, such as 50us or 2ms",
+            "std pthread --set hold_sleep=5m",
+            "'5m' is no time to sleep; give a number with its unit, such as 50us or 2ms",
         ),
         (
-            "std pthread --locks 2000 --threads 2",
+            "std pthread --set locks=2000 --threads 2",
             "2000 locks are built anew for every slice",
         ),
     ] {

@@ -82,16 +82,16 @@ fn a_lock_in_rust_goes_through_three_worlds() {
     }
     // So few executions cut some promises, which is no failure; what broke, and
     // what broke nothing, is in the files.
-    let (trace, bugs) = (folder.path().join("trace"), folder.path().join("bugs"));
+    let (trace, bugs) = (folder.path().join("trace"), folder.path().join("bugs.md"));
     let code = locklab(&[
         "verify",
         "my-spin",
         "--mutants",
-        "--executions",
-        "300",
-        "--trace",
+        "--at-most",
+        "executions=300",
+        "--steps",
         trace.to_str().unwrap(),
-        "--bugs",
+        "--update",
         bugs.to_str().unwrap(),
     ]);
     assert_eq!(code, ExitCode::SUCCESS);

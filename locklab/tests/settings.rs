@@ -83,7 +83,7 @@ fn an_option_that_is_not_used_is_refused() {
         ("locks --store x", "unexpected argument '--store'"),
         ("--seed 3 locks", "write it behind the command"),
         ("doctor --cflags -O1", "unexpected argument '--cflags'"),
-        ("compare --example --pairs 9", "cannot be used with"),
+        ("results schema example --pairs 9", "unexpected argument"),
         (
             "compare m.toml --run-limit 5",
             "--run-limit is for programs",
@@ -110,7 +110,10 @@ fn an_option_that_is_not_used_is_refused() {
             "verify tas --cflags -O1",
             "--cflags is for locks of your own",
         ),
-        ("verify tas --c11", "--c11 is for locks of your own"),
+        (
+            "verify tas --dependencies no",
+            "--dependencies is for locks of your own",
+        ),
         (
             "locks tas --cflags -O1",
             "--cflags is for locks of your own",
@@ -139,12 +142,12 @@ fn an_option_that_is_not_used_is_refused() {
             "there are 2 cells",
         ),
         (
-            "doctor --on ssh:root@testhost --store x",
+            "doctor --host ssh:root@testhost --store x",
             "cannot be used with",
         ),
         (
-            "kernel boot m.toml --slowdown --lock-profile",
-            "--slowdown has nothing to compare",
+            "kernel boot m.toml --set slowdown=true --set lock_profile=true",
+            "slowdown has nothing to compare",
         ),
         (
             "matrix tas mcs --on flat-16 --time-limit 5",
@@ -152,15 +155,15 @@ fn an_option_that_is_not_used_is_refused() {
         ),
         (
             "reproduce virt-backoff --pairs 9",
-            "--pairs is for reports whose kernels",
+            "unexpected argument '--pairs'",
         ),
         (
             "reproduce virt-backoff --store x",
-            "--store is for reports whose kernels",
+            "unexpected argument '--store'",
         ),
         (
-            "reproduce virt-backoff --tcg",
-            "--tcg is for reports whose kernels",
+            "reproduce inline-unlock",
+            "run `locklab compare inline-unlock`",
         ),
         (
             &format!("compare {published} --html x.html"),
@@ -196,10 +199,10 @@ fn figures_of_a_report_that_ships_name_the_report() {
 fn a_dry_run_writes_nothing_and_json_is_json() {
     let folder = tempfile::tempdir().unwrap();
     let stored = "matrix tas mcs --on flat-16 --threads 2 --critical 1 --non-critical 1 --pairs 2 \
-                  --acquisitions 100 --quiet --store a.sqlite";
+                  --set acquisitions=100 --quiet --store a.sqlite";
     locklab(folder.path(), stored).assert().success();
     for (line, file) in [
-        ("new-lock mine.c", "mine.c"),
+        ("locks --new mine.c", "mine.c"),
         ("results merge a.sqlite --store b.sqlite", "b.sqlite"),
     ] {
         let would = predicate::str::starts_with("Would ");

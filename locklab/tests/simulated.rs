@@ -38,7 +38,7 @@ fn a_matrix_says_that_it_is_simulated_and_on_what() {
 #[test]
 fn a_matrix_of_a_virtual_machine_with_too_many_cpus() {
     let text = printed(
-        "matrix virt-spin qspinlock-pv --on xeon-8380-vm --vcpus 12 --physical 8 --threads 12 \
+        "matrix virt-spin qspinlock-pv --on xeon-8380-vm --vcpus 12 --set physical=8 --threads 12 \
          --critical 4 --non-critical 32 --pairs 8",
     );
     golden("simulated_vcpus.txt", &text);
@@ -66,22 +66,22 @@ fn the_band_names_what_was_changed() {
 fn the_length_of_a_run_is_reported_and_options_of_the_other_kind_are_refused() {
     const MATRIX: &str = "matrix ticket mcs --on flat-16 --threads 2 --critical 1 \
                           --non-critical 1 --pairs 1";
-    let text = printed(&format!("{MATRIX} --acquisitions 500"));
+    let text = printed(&format!("{MATRIX} --set acquisitions=500"));
     assert!(text.contains("500 acquisitions, after a warm-up"), "{text}");
-    let json = locklab(&format!("{MATRIX} --acquisitions 500 --json")).assert();
+    let json = locklab(&format!("{MATRIX} --set acquisitions=500 --json")).assert();
     let json = String::from_utf8_lossy(&json.success().get_output().stdout).into_owned();
     assert!(json.contains("500 acquisitions, after a warm-up"), "{json}");
     assert!(!json.contains("50 ms"), "{json}");
     for (line, words) in [
         ("--on flat-16 --time 5", "--time is for this machine"),
         (
-            "--on flat-16 --slice-us 100",
-            "--slice-us is for this machine",
+            "--on flat-16 --set slice_us=100",
+            "--set slice_us is for this machine",
         ),
         ("--on flat-16 --pin 0", "--pin is for this machine"),
         (
-            "--acquisitions 5",
-            "--acquisitions is for simulated machines",
+            "--set acquisitions=5",
+            "--set acquisitions is for simulated machines",
         ),
         ("--band", "--band is for simulated machines"),
     ] {

@@ -51,22 +51,22 @@ fn a_store_of_version_0_2_opens_with_the_reports_that_it_had() {
 /// decides.
 #[test]
 fn a_command_asks_what_it_asked_in_version_0_2() {
-    let mix = "--reads 50 --lines 2 --distribution bursty --locks 2,4 --choice zipf --nested";
+    let mix = "--reads 50 --set lines=2 --set distribution=bursty --set locks=2,4 --set choice=zipf --set nested=true";
     let lines = [
         "matrix ticket mcs --threads 1,2".to_owned(),
-        "matrix tas ttas --threads 2,1 --aa --processes --latency --slice-us 900 --layout 3 \
+        "matrix tas ttas --threads 2,1 --aa --set processes=true --latency --set slice_us=900 --set layout=3 \
          --time 7 --unit ns --critical 100,200 --non-critical 1000"
             .to_owned(),
-        "matrix ticket mcs --threads 1 --workload fstat".to_owned(),
+        "matrix ticket mcs --threads 1 --set workload=fstat".to_owned(),
         format!("matrix ticket phase-fair --threads 2 --critical 4 {mix}"),
         "matrix ticket mcs --on xeon-8380-2s".to_owned(),
-        "matrix ticket mcs --on xeon-8380-vm --vcpus 12 --physical 8 --unit ns --critical 90 \
-         --latency --placement compact"
+        "matrix ticket mcs --on xeon-8380-vm --vcpus 12 --set physical=8 --unit ns --critical 90 \
+         --latency --set placement=compact"
             .to_owned(),
-        "matrix ticket mcs --on flat-16 --workload fstat --acquisitions 500 --aa".to_owned(),
+        "matrix ticket mcs --on flat-16 --set workload=fstat --set acquisitions=500 --aa".to_owned(),
         format!("matrix ticket phase-fair --on flat-16 --critical 4 {mix}"),
         "rank ticket mcs tas --threads 1,2".to_owned(),
-        "rank ticket ttas --against tas --threads 2 --latency --processes --time 3 --unit ns \
+        "rank ticket ttas --against tas --threads 2 --latency --set processes=true --time 3 --unit ns \
          --critical 40"
             .to_owned(),
         format!("rank ticket phase-fair --threads 2 --critical 4 {mix}"),

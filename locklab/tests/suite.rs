@@ -17,6 +17,7 @@ mod kernel_build;
 mod kernel_sources;
 mod kernel_test_machine;
 mod matrix;
+mod options;
 mod own_lock;
 mod pages;
 mod programs;

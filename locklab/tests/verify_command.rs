@@ -9,7 +9,7 @@ fn locklab() -> Command {
 }
 
 /// Small enough for a test, large enough that nothing is cut.
-const SMALL: [&str; 4] = ["--executions", "4000", "--schedules", "50"];
+const SMALL: [&str; 3] = ["--at-most", "executions=4000,schedules=50", "--quiet"];
 
 #[test]
 fn the_table() {
@@ -31,7 +31,7 @@ fn the_table() {
 fn a_long_name_of_a_promise_gets_each_lock_a_table() {
     let out = locklab()
         .args(["verify", "malthusian", "ticket", "--quiet"])
-        .args(["--executions", "20", "--schedules", "2"])
+        .args(["--at-most", "executions=20,schedules=2"])
         .assert();
     let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
     assert!(text.contains("\nmalthusian\npromise  "), "{text}");
@@ -42,8 +42,8 @@ fn a_long_name_of_a_promise_gets_each_lock_a_table() {
 #[test]
 fn a_file_that_cannot_be_written_is_refused_first() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("no/folder/trace");
-    for option in ["--trace", "--record", "--bugs"] {
+    for (option, ending) in [("--steps", ""), ("--update", ".md"), ("--update", ".tsv")] {
+        let file = folder.path().join(format!("no/folder/trace{ending}"));
         let arguments = ["verify", "--mutants", option, file.to_str().unwrap()];
         let out = locklab().args(arguments).assert().code(2);
         let said = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
@@ -102,10 +102,10 @@ fn what_was_cut_is_said_and_no_failure() {
     let few = [
         "verify",
         "qspinlock-pv",
-        "--executions",
-        "5",
-        "--schedules",
-        "1",
+        "--at-most",
+        "executions=5",
+        "--at-most",
+        "schedules=1",
     ];
     let out = locklab().args(few).assert().code(0);
     let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();
@@ -133,12 +133,12 @@ fn bad_arguments_are_said_and_nothing_runs() {
     for (args, said) in [
         (&["verify", "tiket"][..], "ticket"),
         (&["verify", "pthread"], "cannot be verified"),
-        (&["verify", "tas", "--executions", "0"], "0"),
+        (&["verify", "tas", "--at-most", "executions=0"], "0"),
         (
-            &["verify", "tas", "--thorough", "--executions", "9"],
+            &["verify", "tas", "--thorough", "--at-most", "executions=9"],
             "--thorough",
         ),
-        (&["verify", "tas", "--record", "file"], "--mutants"),
+        (&["verify", "tas", "--update", "file.md"], "--mutants"),
     ] {
         let out = locklab().args(args).assert().code(2).stdout("");
         let text = String::from_utf8_lossy(&out.get_output().stderr).into_owned();
@@ -151,9 +151,9 @@ fn the_named_bugs_and_the_steps_of_failures_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let (bugs, trace) = (folder.path().join("bugs.md"), folder.path().join("trace"));
     locklab()
-        .args(["verify", "ticket", "--mutants", "--bugs"])
+        .args(["verify", "ticket", "--mutants", "--update"])
         .arg(&bugs)
-        .arg("--trace")
+        .arg("--steps")
         .arg(&trace)
         .args(SMALL)
         .assert()
@@ -173,7 +173,7 @@ fn a_record_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("verified.tsv");
     let out = locklab()
-        .args(["verify", "ticket", "--mutants", "--record"])
+        .args(["verify", "ticket", "--mutants", "--update"])
         .arg(&record)
         .args(SMALL)
         .assert();
@@ -206,8 +206,8 @@ fn the_coverage_of_an_own_lock() {
             "verify",
             path.to_str().unwrap(),
             "--coverage",
-            "--executions",
-            "600",
+            "--at-most",
+            "executions=600",
         ];
         let out = locklab().args(arguments).assert();
         let text = String::from_utf8_lossy(&out.get_output().stdout).into_owned();

@@ -41,7 +41,7 @@ fn readers_decide_between_a_mutex_and_a_reader_writer_lock() {
 #[test]
 fn each_number_of_locks_has_a_table_and_cells_of_its_own() {
     let line = "matrix ticket mcs --on flat-16 --threads 8,16 --critical 1 --non-critical 1 \
-                --pairs 8 --locks 1,8 --choice zipf --lines 2 --distribution exponential";
+                --pairs 8 --set locks=1,8 --set choice=zipf --set lines=2 --set distribution=exponential";
     let found = json(line);
     let cells = found["cells"].as_array().unwrap();
     let locks: Vec<&Value> = cells.iter().map(|cell| &cell["locks"]).collect();
@@ -73,12 +73,13 @@ fn lengths_in_nanoseconds_are_those_of_the_model_s_clock() {
 
 #[test]
 fn a_ranking_has_them_too() {
-    let line = format!("rank mcs ticket bravo {SMALL} --reads 95 --locks 1,4 --nested");
+    let line =
+        format!("rank mcs ticket bravo {SMALL} --reads 95 --set locks=1,4 --set nested=true");
     locklab(&line)
         .assert()
         .code(2)
-        .stderr(contains("--nested takes two"));
-    let line = format!("rank mcs ticket bravo {SMALL} --reads 95 --locks 1,4");
+        .stderr(contains("nested takes two"));
+    let line = format!("rank mcs ticket bravo {SMALL} --reads 95 --set locks=1,4");
     let found = json(&line);
     let points = found["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
@@ -136,31 +137,31 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
             "--reads 0 to 100",
         ),
         (
-            "matrix mcs bravo --on flat-16 --critical 3 --lines 5",
+            "matrix mcs bravo --on flat-16 --critical 3 --set lines=5",
             "length 3 touches, which is 4",
         ),
         (
-            "matrix mcs bravo --critical 3 --lines 5",
+            "matrix mcs bravo --critical 3 --set lines=5",
             "length 3 touches, which is 4",
         ),
         (
-            "matrix mcs ticket --on flat-16 --locks 0",
+            "matrix mcs ticket --on flat-16 --set locks=0",
             "0 locks cannot be run",
         ),
         (
-            "matrix mcs ticket --on flat-16 --choice zipf",
-            "--locks 2 or more",
+            "matrix mcs ticket --on flat-16 --set choice=zipf",
+            "--set locks=2 or more",
         ),
         (
-            "matrix mcs ticket --on flat-16 --distribution normal",
-            "'normal' is none of fixed",
+            "matrix mcs ticket --on flat-16 --set distribution=normal",
+            "unknown variant `normal`, expected one of `fixed`",
         ),
         (
-            "matrix mcs ticket --workload fstat --lines 2",
+            "matrix mcs ticket --set workload=fstat --set lines=2",
             "fstat touches no lines",
         ),
         (
-            "matrix mcs ticket --on amd64-8 --workload fstat --lines 2",
+            "matrix mcs ticket --on amd64-8 --set workload=fstat --set lines=2",
             "fstat touches no lines",
         ),
     ] {
@@ -174,7 +175,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
 #[test]
 fn a_matrix_of_readers_runs_here() {
     let line = "matrix ticket rw-queued --threads 2 --critical 4 --non-critical 8 --time 1 \
-                --pairs 8 --reads 80 --lines 3 --locks 2 --nested --distribution bursty --latency";
+                --pairs 8 --reads 80 --set lines=3 --set locks=2 --set nested=true --set distribution=bursty --latency";
     let found = json(line);
     let cell = &found["cells"][0];
     assert_eq!(cell["locks"], 2);

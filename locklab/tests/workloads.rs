@@ -154,8 +154,8 @@ fn inlining_in_two_layouts_of_a_real_link() {
         "8",
         "--warm-up",
         "0",
-        "--counters",
-        "none",
+        "--set",
+        "counters=none",
         "--plot",
         &plot,
     ]);
@@ -190,7 +190,14 @@ fn screening_ranks_by_the_kernel_where_there_is_no_pmu() {
     let output = Command::cargo_bin("locklab")
         .unwrap()
         .args([
-            "screen", "gcc", "fstat:1", "--runs", "1", "--scale", "0.01", "--json",
+            "frontend",
+            "--workload",
+            "gcc,fstat:1",
+            "--runs",
+            "1",
+            "--scale",
+            "0.01",
+            "--json",
         ])
         .output()
         .unwrap();

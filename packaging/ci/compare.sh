@@ -62,7 +62,7 @@ side "$head" "$LOCKLAB_HEAD" || exit 1
 
 set -- --baseline "sh -c 'cd \"\$LOCKLAB_BASE\" && eval \"\$LOCKLAB_RUN\"'" \
     --experiment "sh -c 'cd \"\$LOCKLAB_HEAD\" && eval \"\$LOCKLAB_RUN\"'" \
-    --baseline-name "base $base" --experiment-name "head $head" \
+    --name "base $base" --name "head $head" \
     --pairs "${PAIRS:-40}" --store "$reports/locklab.sqlite" \
     --markdown "$reports/report.md" --junit "$reports/junit.xml" \
     --sarif "$reports/locklab.sarif"

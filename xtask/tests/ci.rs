@@ -229,7 +229,7 @@ fn the_action_compares_a_change_with_its_base_and_comments() {
     }
     assert!(words.contains("--metric\nrate[1/s]:higher=([0-9.]+)\n"));
     // Reports name the commits, and not the folders that they were built in.
-    let name = format!("--baseline-name\nbase {}", &base[..7]);
+    let name = format!("--name\nbase {}", &base[..7]);
     assert!(words.contains(&name), "{words}");
     // No comment has the marker, so there is a new one; that of another job is left alone.
     let asked = place.file("gh");

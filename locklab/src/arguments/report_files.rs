@@ -1,7 +1,7 @@
 //! The files to which a report is written, in addition to standard output. It must never
 //! know what a report is of.
 
-use crate::output::{append_file, check_writable, write_file};
+use crate::output::{FileFormat, append_file, check_writable, write_file};
 use clap::Args;
 use locklab_document::{Document, render};
 use locklab_host::error::Error;
@@ -18,17 +18,17 @@ pub struct ReportFiles {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Also write the report in Markdown, as a summary of a CI job
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub markdown: Option<PathBuf>,
     /// Also write the verdicts as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub junit: Option<PathBuf>,
     /// Also write the verdicts as SARIF
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub sarif: Option<PathBuf>,
     /// In a step of GitHub Actions: append the report to the job's summary, and
     /// annotate what fails
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub github: bool,
 }
 
@@ -36,36 +36,41 @@ pub struct ReportFiles {
 const SUMMARY: usize = 1 << 20;
 
 /// Writes a document in one format; the words are those of verdicts that fail.
-type Format = fn(&Document, &[&str]) -> String;
+type Render = fn(&Document, &[&str]) -> String;
 
 impl ReportFiles {
     /// Returns each option with its format.
-    fn formats(&self) -> [(&Option<PathBuf>, Format); 4] {
+    fn formats(&self) -> [(&Option<PathBuf>, FileFormat, Render); 4] {
         [
-            (&self.html, |document, _| render::html(document)),
-            (&self.markdown, |document, _| render::markdown(document)),
-            (&self.junit, render::junit),
-            (&self.sarif, |document, failing| {
+            (&self.html, FileFormat::Html, |document, _| {
+                render::html(document)
+            }),
+            (&self.markdown, FileFormat::Markdown, |document, _| {
+                render::markdown(document)
+            }),
+            (&self.junit, FileFormat::Junit, render::junit),
+            (&self.sarif, FileFormat::Sarif, |document, failing| {
                 format!("{:#}\n", render::sarif(document, failing))
             }),
         ]
     }
 
     /// Returns the files that were requested, with their formats.
-    fn requested(&self) -> impl Iterator<Item = (&PathBuf, Format)> {
+    fn requested(&self) -> impl Iterator<Item = (&PathBuf, FileFormat, Render)> {
         let formats = self.formats().into_iter();
-        formats.filter_map(|(path, format)| Some((path.as_ref()?, format)))
+        formats.filter_map(|(path, format, render)| Some((path.as_ref()?, format, render)))
     }
 
     /// Checks that every file can be written, before anything is measured.
     ///
     /// # Errors
-    /// [`Error::Usage`] with the first file that cannot be written.
-    pub fn check(&self) -> Result<(), Error> {
+    /// [`Error::Usage`] with the first file that cannot be written, or must not be.
+    pub fn check(&self, force: bool) -> Result<(), Error> {
         self.requested()
-            .try_for_each(|(path, _)| check_writable(path))?;
+            .try_for_each(|(path, format, _)| check_writable(path, format, force))?;
         match self.summary()? {
-            Some(summary) => check_writable(&summary),
+            // The report is appended, so nothing is lost.
+            Some(summary) => check_writable(&summary, FileFormat::Markdown, true),
             None => Ok(()),
         }
     }
@@ -99,7 +104,7 @@ impl ReportFiles {
         document.started.get_or_insert(now);
         let document = &document;
         self.requested()
-            .try_for_each(|(path, format)| write_file(path, &format(document, failing)))?;
+            .try_for_each(|(path, _, render)| write_file(path, &render(document, failing)))?;
         let Some(summary) = self.summary()? else {
             return Ok(());
         };
@@ -182,7 +187,7 @@ mod tests {
             words.push(folder.path().join(option).display().to_string());
         }
         let Options { files } = clap::Parser::parse_from(words);
-        files.check().unwrap();
+        files.check(false).unwrap();
         let document = Document {
             title: "A title".into(),
             labels: Labels::new("tas", "mcs"),

@@ -5,7 +5,7 @@ use crate::arguments::report_files::ReportFiles;
 use crate::arguments::{Common, workers};
 use crate::commands::record::of_runtime;
 use crate::comparison::show;
-use crate::output::print;
+use crate::output::{is_recording, print};
 use clap::Args;
 use locklab_advise::{Answer, Asked, Candidate, Question, many};
 use locklab_document::number::count;
@@ -17,10 +17,7 @@ use locklab_lab::workload::Threads;
 use locklab_preload_run::Symbols;
 use locklab_sim::Machine;
 use locklab_system_record::{SystemRecorded, is_system_recording};
-use locklab_trace::MAGIC;
 use serde_json::Value;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,13 +30,13 @@ pub struct AdviseArgs {
     /// each
     #[arg(value_name = "FILE", required = true)]
     pub recordings: Vec<PathBuf>,
-    /// Machines to advise for: names of `locklab machine list`, or files
-    /// [default: a model of the machine that made the recording]
+    /// Simulate a modelled machine: names of `locklab machine list`, or files [default: a
+    /// model of the machine that made the recording]
     #[arg(long, value_name = "MACHINE", value_delimiter = ',')]
     pub on: Vec<String>,
-    /// Numbers of threads, such as 8,32,64; a thread with a special role, such
-    /// as the only writer, is added to these [default: as recorded]
-    #[arg(long, value_name = "LIST")]
+    /// Numbers of threads, such as 1,2,4..64; a thread with a special role, such
+    /// as the only writer, is added to these
+    #[arg(long, short, value_name = "LIST")]
     pub threads: Option<Threads>,
     /// Locks to try, whose waiters spin and then sleep; NAME:spin only spins, and
     /// running threads pass NAME:barging
@@ -58,8 +55,8 @@ pub struct AdviseArgs {
     /// others are drawn from the range of each assumption
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     pub draws: u16,
-    /// Seed of every random choice
-    #[arg(long, value_name = "N", default_value_t = SEED)]
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N", default_value_t = SEED, hide_default_value = true)]
     pub seed: u64,
     #[command(flatten)]
     pub(crate) files: ReportFiles,
@@ -73,7 +70,7 @@ pub struct AdviseArgs {
 /// run again;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &AdviseArgs, common: &Common) -> Result<ExitCode, Error> {
-    args.files.check()?;
+    args.files.check(common.force)?;
     let Some((file, other)) = one_program(&args.recordings) else {
         return of_many(args, common);
     };
@@ -164,13 +161,6 @@ fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// Returns whether a file begins as a recording of a program's locks does.
-fn is_recording(file: &Path) -> bool {
-    let mut start = [0; MAGIC.len()];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == MAGIC
-}
-
 /// Returns the question that the arguments ask.
 fn asked<'a>(
     args: &'a AdviseArgs,
@@ -179,7 +169,7 @@ fn asked<'a>(
 ) -> Result<Asked<'a>, Error> {
     let on = args.on.iter().map(|name| named(name));
     let locks = args.locks.iter().map(|name| {
-        Candidate::named(name).ok_or_else(|| {
+        Candidate::named(name.trim()).ok_or_else(|| {
             Error::Usage(format!(
                 "there is no lock '{name}' that can be simulated; 'locklab locks' lists them"
             ))
@@ -201,7 +191,7 @@ fn asked<'a>(
 }
 
 fn named(name: &str) -> Result<Machine, Error> {
-    Machine::named(name).map_err(|e| Error::Usage(e.to_string()))
+    Machine::named(name.trim()).map_err(|e| Error::Usage(e.to_string()))
 }
 
 /// Shows an answer, and writes its files.

@@ -24,13 +24,13 @@ pub struct DoctorArgs {
     /// and store that: `matrix --dry-run` then predicts how many cells are decided
     #[arg(long)]
     pub calibrate: bool,
-    /// Examine a test machine for kernels, such as ssh:root@testhost, instead of this
+    /// A test machine for kernels, such as ssh:root@testhost: examine it instead of this
     /// machine; nothing on it is changed
     #[arg(long, value_name = "ssh:HOST", conflicts_with_all = ["calibrate", "store"])]
-    pub on: Option<Target>,
-    /// Report whether fs-mark may overwrite the test machine's disk with this
-    /// serial number [default: report on each disk]
-    #[arg(long, value_name = "SERIAL", requires = "on")]
+    pub host: Option<Target>,
+    /// Serial number of the test machine's disk that fs-mark overwrites: report whether it may
+    /// [default: report on each disk]
+    #[arg(long, value_name = "SERIAL", requires = "host")]
     pub scratch_disk: Option<String>,
 }
 
@@ -42,7 +42,7 @@ const MEASURED: Duration = Duration::from_secs(10);
 /// # Errors
 /// If standard output cannot be written.
 pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
-    if let Some(target) = &args.on {
+    if let Some(target) = &args.host {
         return test_machine(target, args.scratch_disk.clone(), common);
     }
     if common.dry_run {

@@ -23,19 +23,16 @@ pub struct FootprintArgs {
     pub old: PathBuf,
     /// The file or folder after
     pub new: PathBuf,
-    /// List the call sites at which this function was inlined
+    /// The function whose inlining is asked about: list the call sites at which it was inlined
     #[arg(long, value_name = "FUNCTION")]
-    pub call_sites: Option<String>,
+    pub inlined: Option<String>,
     /// Rows of each table of symbols; --json has all of them
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub rows: usize,
-    /// Executions of the old file, for its hot text: what icache --hot wrote,
-    /// or lines of ADDRESS COUNT
-    #[arg(long, value_name = "FILE", requires = "new_counts")]
-    pub old_counts: Option<PathBuf>,
-    /// Executions of the new file
-    #[arg(long, value_name = "FILE", requires = "old_counts")]
-    pub new_counts: Option<PathBuf>,
+    /// Executions of both files, for their hot text: what frontend --hot wrote, or lines of
+    /// ADDRESS COUNT
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    pub counts: Vec<PathBuf>,
 }
 
 /// Runs `locklab footprint`.
@@ -59,14 +56,14 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     let options = Options {
         inlined: true,
-        call_sites_of: args.call_sites.clone(),
+        call_sites_of: args.inlined.clone(),
         hot,
         progress: Some(&tell),
     };
     let footprint = compare(&args.old, &args.new, &options);
     drop(bar);
     let footprint = footprint?;
-    if let (Some(wanted), Some(inlined)) = (&args.call_sites, &footprint.inlined)
+    if let (Some(wanted), Some(inlined)) = (&args.inlined, &footprint.inlined)
         && inlined
             .call_sites
             .as_ref()
@@ -101,7 +98,7 @@ pub(crate) fn document(footprint: &Footprint) -> Value {
 }
 
 fn hot(args: &FootprintArgs) -> Result<Option<HotCounts>, Error> {
-    let (Some(old), Some(new)) = (&args.old_counts, &args.new_counts) else {
+    let [old, new] = args.counts.as_slice() else {
         return Ok(None);
     };
     let read = |path: &Path| {

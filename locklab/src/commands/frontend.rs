@@ -1,21 +1,23 @@
 //! `locklab frontend -- CMD`: instructions, L1i misses and cycles that the front end loses, by
-//! the model; for one build or for two.
+//! the model; for one build or for two; and workloads, ranked by what inlining can cost.
+
+mod screen;
 
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{FileFormat, check_writable, print};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
-use locklab_lab::settings::{Limit, Renamed};
+use locklab_lab::settings::Limit;
 use locklab_programs::icache::change::{Change, change, counted};
 use locklab_programs::icache::places::Symbols;
 use locklab_programs::icache::report::{changed, json, text};
 use locklab_programs::icache::{Counted, Model};
 use locklab_programs::output::excerpt;
-use locklab_programs::settings::RunLimit;
 use serde_json::json as value;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 /// The limit of an emulated run, which takes many times as long as another.
 const RUN_LIMIT: Limit = Limit::seconds(3600);
@@ -34,41 +36,69 @@ pub struct FrontendArgs {
     pub processor: Option<String>,
     /// Another build of the program, run first with the same arguments: what it costs less
     #[arg(long, value_name = "PROGRAM")]
-    pub baseline: Option<String>,
-    /// The function whose inlining differs between the two builds
-    #[arg(long, value_name = "SYMBOL", requires = "baseline")]
-    pub inline: Option<String>,
-    /// Bytes of the cache [default: this machine's]
-    #[arg(long, value_name = "BYTES")]
-    pub size: Option<u32>,
-    /// Lines of each set [default: this machine's]
-    #[arg(long, value_name = "N")]
-    pub ways: Option<u32>,
-    /// Bytes of each line [default: this machine's]
-    #[arg(long, value_name = "BYTES")]
-    pub line: Option<u32>,
-    /// Model a prefetcher: a miss brings in the next line too
+    pub before: Option<String>,
+    /// The function whose inlining is asked about: it differs between the two builds
+    #[arg(long, value_name = "FUNCTION", requires = "before")]
+    pub inlined: Option<String>,
+    /// The L1 instruction cache that is modelled: its bytes, the lines of a set, the bytes of a
+    /// line, each of which may be empty, such as 65536,4 or ,,128 [default: this machine's]
+    #[arg(long, value_name = "BYTES,WAYS,LINE")]
+    pub l1i: Option<Cache>,
+    /// Model a prefetcher of the L1i: a miss brings in the next line too
     #[arg(long)]
     pub next_line: bool,
     /// Simulate every block, which takes several times as long as a sample of them; always so
-    /// with --baseline
+    /// with --before
     #[arg(long)]
     pub exact: bool,
     /// Write the executions of each block, as CSV that footprint reads
     #[arg(long, value_name = "FILE")]
     pub hot: Option<PathBuf>,
-    /// Write the program's standard output
+    /// Write the program's standard output to a file
     #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Time limit of the run in seconds, after which it is killed
-    #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
-    pub run_limit: Limit,
-    /// The name of this limit in 0.2, refused with the new one.
-    #[arg(long, hide = true)]
-    pub time_limit: Option<Renamed<RunLimit>>,
+    pub stdout: Option<PathBuf>,
+    /// Time limit of one run in seconds, after which it is killed [default: 3600; with
+    /// --workload 120]
+    #[arg(long, value_name = "SECONDS")]
+    pub run_limit: Option<Limit>,
+    /// Workloads to run, separated by commas: rank them by what inlining could cost them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub workload: Vec<String>,
+    /// Runs of each workload, after one warm-up run [default: 3]
+    #[arg(long, value_name = "N", requires = "workload", value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: Option<u32>,
+    /// Amount of work in a run, relative to the default
+    #[arg(long, value_name = "FACTOR", requires = "workload")]
+    pub scale: Option<f64>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(
+        last = true,
+        required_unless_present = "workload",
+        conflicts_with = "workload",
+        value_name = "CMD"
+    )]
     pub command: Vec<String>,
+}
+
+/// The parts of a cache that are not this machine's: bytes, ways, and bytes of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cache([Option<u32>; 3]);
+
+impl FromStr for Cache {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut cache = Self::default();
+        let wrong = || format!("'{text}' is no cache; write BYTES,WAYS,LINE, such as 32768,8,64");
+        for (at, part) in text.split(',').enumerate() {
+            let part = part.trim();
+            let place = cache.0.get_mut(at).ok_or_else(wrong)?;
+            if !part.is_empty() {
+                *place = Some(part.parse().map_err(|_| wrong())?);
+            }
+        }
+        Ok(cache)
+    }
 }
 
 /// Runs `locklab frontend`.
@@ -78,18 +108,28 @@ pub struct FrontendArgs {
 /// cannot be emulated or failed, or a file cannot be written;
 /// [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
-    let two = args.baseline.is_some();
+    if !args.workload.is_empty() {
+        return screen::run(args, common);
+    }
+    let two = args.before.is_some();
     let model = model(args)?
         .sampled(!args.exact && !two)
         .with_other_hashes(two);
     let [program, arguments @ ..] = args.command.as_slice() else {
         return Err(Error::Usage("name a program to run, after --".into()));
     };
+    check_inline(args, program)?;
     if common.dry_run {
-        check_inline(args, program)?;
         return print(&dry_run(&args.command, &model, common.json));
     }
-    check_inline(args, program)?;
+    for (path, format) in [
+        (&args.hot, FileFormat::Blocks),
+        (&args.stdout, FileFormat::Printed),
+    ] {
+        if let Some(path) = path {
+            check_writable(path, format, common.force)?;
+        }
+    }
     let failed = |e: std::io::Error| Error::Failed(format!("cannot make a folder: {e}"));
     let scratch = tempfile::Builder::new()
         .prefix("locklab-")
@@ -104,8 +144,8 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         .map(std::path::absolute)
         .transpose()
         .map_err(failed)?;
-    let limit = args.run_limit.duration();
-    let before = match &args.baseline {
+    let limit = args.run_limit.unwrap_or(RUN_LIMIT).duration();
+    let before = match &args.before {
         Some(baseline) => {
             let log = scratch.path().join("baseline");
             let counted = model.count(
@@ -134,14 +174,14 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         hot.as_deref(),
         (limit, &interrupt),
     )?;
-    if let Some(path) = &args.output {
+    if let Some(path) = &args.stdout {
         std::fs::copy(log.with_extension("out"), path)
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
     }
     let change = before
         .as_ref()
         .and_then(|before| compared(&model, before, &counted));
-    let inline = args.inline.as_deref();
+    let inline = args.inlined.as_deref();
     print(&if common.json {
         let mut document = json(&counted, &args.command);
         if let Some(change) = &change {
@@ -169,14 +209,15 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
 /// Returns the model that is asked for. A processor that is not known, and not asked
 /// for, leaves that of the cache.
 fn model(args: &FrontendArgs) -> Result<Model, Error> {
-    let model = Model::new(args.size, args.ways, args.line, args.next_line)?;
-    let given = args.size.is_some() || args.ways.is_some() || args.line.is_some();
+    let Cache([size, ways, line]) = args.l1i.unwrap_or_default();
+    let model = Model::new(size, ways, line, args.next_line)?;
+    let given = args.l1i.is_some_and(|cache| cache != Cache::default());
     match args.processor.as_deref() {
-        Some("none") if args.baseline.is_some() => Err(Error::Usage(
-            "--baseline compares cycles, which --processor none does not model".into(),
+        Some("none") if args.before.is_some() => Err(Error::Usage(
+            "--before compares cycles, which --processor none does not model".into(),
         )),
         Some("none") => Ok(model),
-        None if args.baseline.is_none() => match model.clone().with_processor(None, given) {
+        None if args.before.is_none() => match model.clone().with_processor(None, given) {
             Ok(model) => Ok(model),
             // The report says that only the cache was modelled.
             Err(_) => Ok(model),
@@ -187,7 +228,7 @@ fn model(args: &FrontendArgs) -> Result<Model, Error> {
 
 /// Checks that the function whose inlining is asked about is in one of the builds.
 fn check_inline(args: &FrontendArgs, program: &str) -> Result<(), Error> {
-    let (Some(symbol), Some(baseline)) = (&args.inline, &args.baseline) else {
+    let (Some(symbol), Some(baseline)) = (&args.inlined, &args.before) else {
         return Ok(());
     };
     for program in [program, baseline] {

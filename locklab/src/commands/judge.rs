@@ -3,8 +3,8 @@
 //! Only this file opens them; reading, matching, judging and phrasing are the
 //! work of `locklab-samples`.
 
-use crate::arguments::Common;
 use crate::arguments::report_files::ReportFiles;
+use crate::arguments::{Common, GateArgs};
 use crate::comparison::show;
 use crate::output::{command_line, print};
 use clap::{Args, ValueEnum};
@@ -64,12 +64,10 @@ pub struct JudgeArgs {
     pub drift: f64,
     /// The time between the two files [default: by their dates, or what their runs
     /// took]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = humantime::parse_duration)]
     pub apart: Option<std::time::Duration>,
-    /// Exit with 3 if a verdict is worse, 4 if unclear, 5 if invalid, 6 if incomplete;
-    /// only the verdicts that are named count
-    #[arg(long, value_name = "VERDICT", value_enum, value_delimiter = ',')]
-    pub fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub(crate) gate: GateArgs,
     #[command(flatten)]
     pub(crate) files: ReportFiles,
 }
@@ -117,7 +115,7 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
             false => format!("Would judge {} against {}.\n", list(new), list(old)),
         });
     }
-    args.files.check()?;
+    args.files.check(common.force)?;
     let matching = Matching {
         paired: args.paired,
         direction: args.better.map(|better| match better {
@@ -154,9 +152,9 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
     let judged = judge(compared, judging).map_err(|e| Error::Usage(e.to_string()))?;
     let report = document(&judged, &command_line());
     show(&report, common)?;
-    let failing: Vec<&str> = args.fail_on.iter().map(|word| word.word()).collect();
+    let failing: Vec<&str> = args.gate.fail_on.iter().map(|word| word.word()).collect();
     args.files.write(&report, &failing)?;
-    let failed = fails(&args.fail_on, &judged)?;
+    let failed = fails(&args.gate.fail_on, &judged)?;
     Ok(ExitCode::from(failed.map_or(0, FailOn::exit_code)))
 }
 

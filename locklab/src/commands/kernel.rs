@@ -4,9 +4,9 @@ mod arguments;
 mod bisect;
 mod boot;
 mod builds;
-pub mod compare;
+mod compare;
 
-pub use arguments::{CacheArgs, CompareArgs, FileArgs, KernelsArgs};
+pub use arguments::{Asked, BisectArgs, CacheArgs, FileArgs, KernelOptions, KernelsArgs};
 
 use crate::arguments::{Common, ComparingArgs};
 use crate::comparison::{Options, carry_out};
@@ -14,9 +14,7 @@ use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_kernel::cache::Cache;
-use locklab_kernel::settings::GuestSettings;
-use locklab_lab::settings::DesignSettings;
-use std::path::Path;
+use locklab_kernel::reports;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -31,8 +29,6 @@ pub struct KernelArgs {
 /// The subcommands of `locklab kernel`.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
-    /// Build both kernels of a file, boot them, and report what differs
-    Compare(CompareArgs),
     /// Build the kernels of a file, and nothing else
     Build(FileArgs),
     /// Boot an existing kernel with one workload
@@ -40,7 +36,7 @@ pub enum KernelCommand {
     /// List the call sites at which a function was inlined, in each build of a file
     Inlined(builds::InlinedArgs),
     /// For `git bisect run`: 0 not worse, 1 worse, 125 cannot be tested
-    Bisect(CompareArgs),
+    Bisect(BisectArgs),
 }
 
 /// Runs `locklab kernel`.
@@ -53,15 +49,17 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
     let cache = |args: &CacheArgs| cache(args, common, &interrupt);
     match &args.command {
-        KernelCommand::Compare(args) => {
-            let cache = cache(&args.file.kernels.cache)?;
-            let options = Options::new(&args.comparing, common, &interrupt);
-            carry_out(compare::planned(args, &cache, options)?, common)
-        }
         KernelCommand::Bisect(args) => {
-            let cache = cache(&args.file.kernels.cache)?;
+            let cache = cache(&args.kernels.kernels.cache)?;
             let options = Options::new(&args.comparing, common, &interrupt);
-            bisect::bisect(args, &cache, options)
+            let asked = Asked {
+                file: &args.file,
+                workload: &args.workload,
+                design: &args.design,
+                kernels: &args.kernels,
+                set: &args.comparing.set,
+            };
+            bisect::bisect(&asked, &cache, options)
         }
         KernelCommand::Build(args) => {
             builds::build_only(args, common, &cache(&args.kernels.cache)?)
@@ -74,35 +72,34 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
     }
 }
 
-/// Runs an experiment file of kernels; the design of the command line takes
-/// precedence.
+/// Compares the kernels of a file, or of a report that ships with Locklab.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file or an option is wrong, [`Error::Failed`] if a
 /// tool is missing or nothing could be built or booted, [`Error::Interrupted`]
 /// after Ctrl-C.
-pub fn file(
-    path: &Path,
-    design: &DesignSettings,
+pub fn compare(
+    asked: &Asked<'_>,
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
     let interrupt = interrupt::listen()?;
-    let cache = cache(&CacheArgs::default(), common, &interrupt)?;
-    let args = CompareArgs {
-        file: FileArgs {
-            file: path.to_owned(),
-            kernels: KernelsArgs::default(),
-        },
-        on: None,
-        scratch_disk: None,
-        workload: Vec::new(),
-        design: design.clone(),
-        guests: GuestSettings::default(),
-        comparing: comparing.clone(),
+    let cache = cache(&asked.kernels.kernels.cache, common, &interrupt)?;
+    let report = asked.file.to_str().filter(|name| is_report(name));
+    let unpacked = report
+        .map(|name| reports::unpack(&cache, name))
+        .transpose()?;
+    let asked = Asked {
+        file: unpacked.as_deref().unwrap_or(asked.file),
+        ..*asked
     };
     let options = Options::new(comparing, common, &interrupt);
-    carry_out(compare::planned(&args, &cache, options)?, common)
+    carry_out(compare::planned(&asked, &cache, options)?, common)
+}
+
+/// Returns whether a report about kernels that ships with Locklab has this name.
+pub fn is_report(name: &str) -> bool {
+    reports::names().any(|report| report == name)
 }
 
 /// Returns the cache that the arguments name, or the default one.

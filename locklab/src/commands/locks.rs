@@ -10,6 +10,7 @@ use locklab_host::error::Error;
 use locklab_native::subject::{self, Subject};
 use locklab_own_lock::registered;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// `locklab locks`
@@ -19,6 +20,9 @@ pub struct LocksArgs {
     /// (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
+    /// Write a lock of your own to start from: a C file, which must not exist yet
+    #[arg(long, value_name = "FILE", conflicts_with = "names")]
+    pub new: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) own: OwnLockArgs,
 }
@@ -29,6 +33,9 @@ pub struct LocksArgs {
 /// [`Error::Usage`] if there is no lock of that name, [`Error::Failed`] if
 /// standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
+    if let Some(file) = &args.new {
+        return own::new_lock(file, common).and_then(|text| print(&text));
+    }
     let mut ours = true;
     let asked: Vec<Subject> = if args.names.is_empty() {
         subject::all().into_iter().chain(registered()).collect()

@@ -2,7 +2,7 @@
 
 use crate::arguments::Common;
 use crate::comparison::show;
-use crate::output::{check_writable, print};
+use crate::output::{FileFormat, check_writable, print, write_file};
 use clap::{Args, Subcommand};
 use locklab_document::number;
 use locklab_host::error::Error;
@@ -39,17 +39,14 @@ pub enum MachineCommand {
     Check {
         /// Its name, or a machine file
         machine: String,
-        /// Seed of every random choice
-        #[arg(long, value_name = "N", default_value_t = SEED)]
+        /// Seed of every random choice [default: 1]
+        #[arg(long, value_name = "N", default_value_t = SEED, hide_default_value = true)]
         seed: u64,
     },
     /// Measure this machine, write a machine file, and compare the two
     Fit {
         /// The file to write
         file: PathBuf,
-        /// Overwrite an existing file
-        #[arg(long)]
-        force: bool,
     },
 }
 
@@ -72,18 +69,12 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
             &microbenchmarks::checked(&Machine::named(machine)?, *seed)?,
             common,
         ),
-        MachineCommand::Fit { file, force } => fit(file, *force, common),
+        MachineCommand::Fit { file } => fit(file, common),
     }
 }
 
-fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
-    if file.exists() && !(force && file.is_file()) {
-        return Err(Error::Usage(format!(
-            "{} is there already; --force writes over it, or name another",
-            file.display()
-        )));
-    }
-    check_writable(file)?;
+fn fit(file: &Path, common: &Common) -> Result<ExitCode, Error> {
+    check_writable(file, FileFormat::Machine, common.force)?;
     let native = Native::probe();
     let topology = &native.topology;
     let pairs = fit::pairs(&topology.order);
@@ -118,8 +109,7 @@ fn fit(file: &Path, force: bool, common: &Common) -> Result<ExitCode, Error> {
     let measured = fit::rates(&native, &cells)?;
     let beside = machines::side_by_side(&machine, &cells, &measured)?;
     let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();
-    std::fs::write(file, format!("{text}\n{comment}"))
-        .map_err(|e| Error::Failed(format!("cannot write {}: {e}", file.display())))?;
+    write_file(file, &format!("{text}\n{comment}"))?;
     if common.quiet {
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,6 +1,7 @@
 //! `locklab matrix`: its arguments, the choice of this machine or a modelled one, and the
 //! comparison on this machine.
 
+mod preset;
 pub(crate) mod settings;
 mod simulated;
 
@@ -14,22 +15,48 @@ use locklab_host::topology::ranges;
 use locklab_judge::Family;
 use locklab_lab::file;
 use locklab_lab::settings::{DesignSettings, Limit, over};
-use locklab_native::{Native, Plan, Spec, default_threads, pairs_for, resolution, subject};
-use settings::MatrixSettings;
+use locklab_native::{Native, Plan, default_threads, pairs_for, resolution, subject};
+use settings::{Kind, LockSettings, MatrixSettings, SimulatedExtras};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The time of all cells together, unless another was given.
+const TIME: Duration = Duration::from_secs(60);
 
 /// `locklab matrix`.
 ///
 /// Without options it takes about a minute.
 #[derive(Debug, Args)]
 pub struct MatrixArgs {
+    /// The lock to compare with
+    pub baseline: String,
+    /// The lock that is compared with it; optional with --aa
+    #[arg(required_unless_present = "aa")]
+    pub experiment: Option<String>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "its options have their own")]
-    pub settings: MatrixSettings,
+    pub(crate) locks: LockSettings,
+    #[command(flatten)]
+    pub(crate) extras: SimulatedExtras,
     #[command(flatten)]
     pub(crate) comparing: ComparingArgs,
+}
+
+impl MatrixArgs {
+    /// Returns the settings of the command line.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if one of `--set` is none.
+    fn settings(&self) -> Result<MatrixSettings, Error> {
+        Ok(MatrixSettings {
+            kind: Kind::default(),
+            baseline: self.baseline.clone(),
+            experiment: self.experiment.clone(),
+            locks: self.locks.with_set(&self.comparing.set)?,
+            extras: self.extras.clone(),
+            trace: None,
+        })
+    }
 }
 
 /// Returns the settings of an experiment file; the design of the command line takes
@@ -40,11 +67,11 @@ pub struct MatrixArgs {
 pub(super) fn settings(
     path: &Path,
     design: &DesignSettings,
-    aa: bool,
+    comparing: &ComparingArgs,
 ) -> Result<MatrixSettings, Error> {
-    let mut settings: MatrixSettings = file::settings(path)?;
-    settings.design = over(design, &settings.design)?;
-    if settings.experiment.is_none() && !aa {
+    let mut settings: MatrixSettings = file::settings(path, &comparing.set)?;
+    settings.locks.design = over(design, &settings.locks.design)?;
+    if settings.experiment.is_none() && !comparing.aa {
         return Err(Error::Usage(format!(
             "{} has no experiment, the lock that is compared with {}; name one, or give --aa",
             path.display(),
@@ -54,26 +81,38 @@ pub(super) fn settings(
     Ok(settings)
 }
 
+/// Returns the comparison that the command line asks for.
+///
+/// # Errors
+/// Those of [`comparison`].
+pub fn asked<'a>(args: &'a MatrixArgs, common: &'a Common) -> Result<Comparison<'a>, Error> {
+    comparison(&args.settings()?, &args.comparing, common)
+}
+
 /// Returns the comparison of two locks, measured or simulated.
 ///
 /// # Errors
 /// [`Error::Usage`] if a lock, a machine or a setting is wrong or does not
 /// apply, [`Error::Failed`] if the machine fails.
-pub fn comparison<'a>(
+pub(super) fn comparison<'a>(
     settings: &MatrixSettings,
     args: &'a ComparingArgs,
     common: &'a Common,
 ) -> Result<Comparison<'a>, Error> {
-    args.check()?;
+    args.check(common)?;
+    let settings = &MatrixSettings {
+        locks: settings.locks.with_preset(false)?,
+        ..settings.clone()
+    };
     let machine = settings.machine()?;
     let locks = [&settings.baseline]
         .into_iter()
         .chain(&settings.experiment)
         .map(String::as_str);
-    own::register(locks.clone(), &settings.own, machine.is_none())?;
-    let mix = settings.turns.mix();
+    own::register(locks.clone(), &settings.locks.own, machine.is_none())?;
+    let mix = settings.locks.turns.mix();
     if mix.reads > 0 {
-        let subjects = locks.map(|name| own::subject(name, &settings.own));
+        let subjects = locks.map(|name| own::subject(name, &settings.locks.own));
         let subjects: Vec<_> = subjects.collect::<Result<_, _>>()?;
         check_shared(&mix, subjects.iter())?;
     }
@@ -99,10 +138,14 @@ fn native_comparison<'a>(
         subject::find(name)?;
     }
     let native = Native::probe();
-    let spec = spec(settings, args.aa, native.topology.order.len())?;
+    let cpus = settings.locks.cpus(native.topology.order.len());
+    let cells = settings.cells(cpus, || default_threads(cpus))?;
+    let locks = [settings.baseline.as_str(), settings.experiment(args.aa)];
+    let spec = settings.locks.spec_here(locks, cells, TIME);
     let plan = Plan::new(spec, &native)?;
     let pairs = pairs_for(plan.cells.len());
     let design = settings
+        .locks
         .design
         .without_retry("is for programs and kernels: a matrix goes on with open cells until its --time is used up")?
         .design(pairs, Family::FalseDiscovery, args.aa)?;
@@ -120,29 +163,12 @@ fn native_comparison<'a>(
         prediction.note(&mut experiment);
     }
     let mut options = Options::new(args, common, &interrupt);
-    options.time_limit = settings.here.time_limit.map(Limit::duration);
+    options.time_limit = settings.locks.here.time_limit.map(Limit::duration);
     Ok(Comparison {
         instrument: Box::new(instrument),
         experiment,
         options,
         note: only.map(|cpu| format!("Only CPU {cpu} may be used: threads take turns on it.")),
-    })
-}
-
-/// Returns the specification of the settings, with the defaults of a machine of `cpus`
-/// CPUs.
-fn spec(settings: &MatrixSettings, aa: bool, cpus: usize) -> Result<Spec, Error> {
-    let here = &settings.here;
-    let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
-    let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
-    Ok(Spec {
-        cells: settings.cells(|| default_threads(cpus))?,
-        pin,
-        processes: here.processes,
-        slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
-        layout: here.layout,
-        time: Duration::from_secs(here.time.unwrap_or(60).into()),
-        ..Spec::new(&settings.baseline, settings.experiment(aa))
     })
 }
 
@@ -152,22 +178,29 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
 
-    fn spec_of(arguments: &str, cpus: usize) -> Spec {
+    fn spec_of(arguments: &str, cpus: usize) -> locklab_native::Spec {
         let words = ["locklab", "matrix"].into_iter();
         let cli = Cli::try_parse_from(words.chain(arguments.split(' '))).unwrap();
-        match cli.command {
-            Command::Matrix(args) => spec(&args.settings, false, cpus).unwrap(),
-            _ => unreachable!("it says matrix"),
-        }
+        let Command::Matrix(args) = cli.command else {
+            unreachable!("it says matrix")
+        };
+        let settings = args.settings().unwrap();
+        let cpus = settings.locks.cpus(cpus);
+        let cells = settings.cells(cpus, || default_threads(cpus)).unwrap();
+        settings.locks.spec_here(["ticket", "mcs"], cells, TIME)
     }
 
     #[test]
     fn lists_lose_their_repetitions() {
-        let spec = spec_of("ticket mcs --threads 2,1,2 --critical 3,3", 2);
+        let spec = spec_of(
+            "ticket mcs --threads 2,1,2 --critical 3,3 --set layout=2",
+            2,
+        );
         assert_eq!(
             (spec.cells.threads, spec.cells.critical),
             (vec![2, 1], vec![3])
         );
+        assert_eq!(spec.layout, Some(2));
         let spec = spec_of("ticket mcs --pin 1,0 --unit ns", 8);
         assert_eq!(spec.pin, Some(vec![1, 0]));
         assert_eq!(spec.cells.threads, [1, 2]);

@@ -5,7 +5,6 @@ pub(crate) mod arguments;
 mod locks;
 mod native;
 mod needs;
-mod preset;
 mod replayed;
 mod simulated;
 
@@ -25,10 +24,22 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`Error::Usage`] if the file cannot be read or is invalid.
-pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSettings, Error> {
-    let mut settings: RankSettings = file::settings(path)?;
-    settings.design = over(design, &settings.design)?;
+pub(super) fn settings(
+    path: &Path,
+    design: &DesignSettings,
+    set: &[String],
+) -> Result<RankSettings, Error> {
+    let mut settings: RankSettings = file::settings(path, set)?;
+    settings.locks.design = over(design, &settings.locks.design)?;
     Ok(settings)
+}
+
+/// Returns the comparison that the command line asks for.
+///
+/// # Errors
+/// Those of [`comparison`].
+pub fn asked<'a>(args: &'a RankArgs, common: &'a Common) -> Result<Comparison<'a>, Error> {
+    comparison(args.settings()?, &args.comparing, common)
 }
 
 /// Returns the comparison of many locks, measured or simulated.
@@ -37,26 +48,35 @@ pub(super) fn settings(path: &Path, design: &DesignSettings) -> Result<RankSetti
 /// [`Error::Usage`] if a lock, a machine or an option is wrong or does not
 /// apply, or fewer than two locks are left, [`Error::Failed`] if the machine
 /// fails.
-pub fn comparison<'a>(
-    settings: &RankSettings,
+pub(super) fn comparison<'a>(
+    mut settings: RankSettings,
     args: &'a ComparingArgs,
     common: &'a Common,
 ) -> Result<Comparison<'a>, Error> {
-    args.check()?;
-    let settings = &settings.with_preset()?;
-    if !args.fail_on.is_empty() && settings.against.is_none() {
+    args.check(common)?;
+    let (wanted, locks) = (&settings.wanted, &settings.locks);
+    if locks.workload.is_some() {
+        return Err(Error::Usage(
+            "a ranking has one workload, units; leave the workload out, or compare two locks by \
+             locklab matrix"
+                .into(),
+        ));
+    }
+    settings.locks = locks.with_preset(wanted.replay.is_some())?;
+    let (wanted, locks) = (&settings.wanted, &settings.locks);
+    if !args.gate.fail_on.is_empty() && wanted.against.is_none() {
         return Err(Error::Usage(
             "--fail-on needs to know what is in use today; give --against LOCK".into(),
         ));
     }
-    let machine = settings.modelled.machine(&settings.here)?;
-    if settings.trace.is_some() {
-        replayed::check(settings, machine)?;
+    let machine = locks.modelled.machine(&locks.here)?;
+    if wanted.replay.is_some() {
+        replayed::check(&settings, machine)?;
     }
-    let locks = settings.locks.iter().chain(&settings.against);
-    own::register(locks.map(String::as_str), &settings.own, machine.is_none())?;
+    let names = settings.names.iter().chain(&wanted.against);
+    own::register(names.map(String::as_str), &locks.own, machine.is_none())?;
     match machine {
-        Some(machine) => simulated::comparison(settings, args, common, machine),
-        None => native::comparison(settings, args, common),
+        Some(machine) => simulated::comparison(&settings, args, common, machine),
+        None => native::comparison(&settings, args, common),
     }
 }

@@ -1,13 +1,14 @@
 //! `locklab record`: an unmodified program, and what its threads do with locks.
-//! `locklab trace` says it again.
+//! `locklab results show` says it again.
 //!
 //! The program's streams and exit status are passed through; messages of
 //! Locklab go to standard error.
 
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{FileFormat, check_writable, print};
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_native::round_trip;
 use locklab_preload_run::{
     Client, FromPerf, GoProfile, JavaProfile, KernelTable, Recorded, Recording,
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 mod arguments;
 mod system;
 
-pub use arguments::{RecordArgs, TraceArgs};
+pub use arguments::RecordArgs;
 
 /// Runs `locklab record`.
 ///
@@ -29,6 +30,11 @@ pub use arguments::{RecordArgs, TraceArgs};
 /// If the recorder is not found, there is no room for the file, or the program
 /// does not start.
 pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
+    let file = args.file();
+    check_writable(&file, FileFormat::Recording, false)?;
+    if args.output.is_none() && !common.quiet {
+        message::print(format_args!("locklab: the recording is {}", file.display()));
+    }
     if let Some(text) = &args.from_perf {
         return from_perf(text, args, common);
     }
@@ -36,8 +42,8 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
         return system::record(recording, common);
     }
     let ready = Recording {
-        file: args.output.clone(),
-        seconds: args.seconds,
+        file: args.file(),
+        seconds: args.time,
         megabytes: args.megabytes,
         whole: args.whole,
         command: args.command.clone(),
@@ -66,13 +72,13 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
     if common.dry_run {
         return print(&format!(
             "would make {} from {}\n",
-            args.output.display(),
+            args.file().display(),
             text.display()
         ));
     }
     let recorded = FromPerf {
         text: text.into(),
-        file: args.output.clone(),
+        file: args.file(),
     }
     .run()?;
     match (common.json, common.quiet) {
@@ -99,27 +105,27 @@ pub(crate) fn of_runtime(file: &Path, common: &Common) -> Result<Option<ExitCode
     }
 }
 
-/// Runs `locklab trace`.
+/// Shows a recording: `locklab results show FILE`.
 ///
 /// # Errors
 /// If the file cannot be read, or is no recording of this version.
-pub fn trace(args: &TraceArgs, common: &Common) -> Result<ExitCode, Error> {
+pub(crate) fn recording(file: &Path, common: &Common) -> Result<ExitCode, Error> {
     if common.dry_run {
-        return print(&format!("would read {}\n", args.file.display()));
+        return print(&format!("would read {}\n", file.display()));
     }
-    if is_system_recording(&args.file) {
-        return system::show(&SystemRecorded::read(&args.file)?, common);
+    if is_system_recording(file) {
+        return system::show(&SystemRecorded::read(file)?, common);
     }
-    if let Some(table) = KernelTable::read(&args.file) {
+    if let Some(table) = KernelTable::read(file) {
         return print(&match common.json {
             true => format!("{:#}\n", table.json()),
             false => table.text(),
         });
     }
-    if let Some(code) = of_runtime(&args.file, common)? {
+    if let Some(code) = of_runtime(file, common)? {
         return Ok(code);
     }
-    let recorded = Recorded::read(&args.file)?;
+    let recorded = Recorded::read(file)?;
     match common.json {
         true => print(&format!("{:#}\n", recorded.json())),
         false => print(&recorded.text()),

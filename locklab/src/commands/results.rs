@@ -1,17 +1,21 @@
 //! `locklab results`: the contents of the store, whatever was compared.
 
 mod prune;
+mod schema;
 
 use crate::arguments::report_files::ReportFiles;
 use crate::arguments::{Common, StoreArgs};
+use crate::commands::record::recording;
 use crate::comparison::show_stored;
 use crate::output::print;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use locklab_host::error::Error;
 use locklab_host::message;
+use locklab_lab::settings::refuse;
 use locklab_lab::store::{Store, export, listing};
 use serde_json::json;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `locklab results`.
@@ -29,10 +33,12 @@ pub struct ResultsArgs {
 pub enum ResultsCommand {
     /// List every experiment, the latest first
     List,
-    /// Show the report of one experiment again
+    /// Show the report of one experiment again, or a recording: threads, waiting, call sites
     Show {
-        /// Number of the experiment [default: the latest]
-        id: Option<i64>,
+        /// Number of the experiment, or a file: a recording, a table of perf lock contention
+        /// or klockstat, a mutex or block profile of Go [default: the latest experiment]
+        #[arg(value_name = "ID|FILE")]
+        what: Option<OsString>,
         #[command(flatten)]
         #[allow(missing_docs, reason = "its options have their own")]
         files: ReportFiles,
@@ -45,23 +51,17 @@ pub enum ResultsCommand {
     },
     /// Remove experiments, by number, age or state, and shrink the file
     Prune(prune::PruneArgs),
-    /// Write every sample to standard output
+    /// Write every sample to standard output: as CSV, or with --json one object a line
     Export {
         /// Take only samples of this experiment
         id: Option<i64>,
-        /// Format of the export
-        #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
-        format: ExportFormat,
     },
-}
-
-/// Forms of export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// One line per sample, with a header
-    Csv,
-    /// JSON Lines: one object per sample
-    Jsonl,
+    /// Print the JSON schemas of experiment files and of results
+    Schema {
+        /// The kind of document [default: all, as one object]
+        #[arg(value_enum)]
+        of: Option<schema::SchemaOf>,
+    },
 }
 
 /// Runs `locklab results`.
@@ -83,22 +83,28 @@ pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
             }
             print(&listing(&list))
         }
-        ResultsCommand::Show { id, files } => {
+        ResultsCommand::Show { what, files } => {
+            let number = what
+                .as_ref()
+                .map(|what| what.to_str().unwrap_or("").parse());
+            if let (Some(what), Some(Err(_))) = (what, &number) {
+                refuse(
+                    files,
+                    "is for a stored experiment, and this is a file; leave it out",
+                )?;
+                return recording(Path::new(what), common);
+            }
             let store = store()?;
-            let listed = store.listed(*id)?;
+            let listed = store.listed(number.and_then(Result::ok))?;
             let experiment = store.experiment(listed.id)?;
             show_stored(&experiment, &listed, files, common)
         }
-        ResultsCommand::Export { id, format } => print_samples(&store()?, *id, *format, common),
+        ResultsCommand::Export { id } => print_samples(&store()?, *id, common),
+        ResultsCommand::Schema { of } => schema::run(*of),
     }
 }
 
-fn print_samples(
-    store: &Store,
-    id: Option<i64>,
-    format: ExportFormat,
-    common: &Common,
-) -> Result<ExitCode, Error> {
+fn print_samples(store: &Store, id: Option<i64>, common: &Common) -> Result<ExitCode, Error> {
     if let Some(id) = id {
         store.listed(Some(id))?;
     }
@@ -108,9 +114,9 @@ fn print_samples(
             .iter()
             .for_each(|row| message::print(format_args!("locklab: {row}")));
     }
-    let text = match format {
-        ExportFormat::Jsonl => export::json_lines(&samples),
-        ExportFormat::Csv => export::csv(&samples)?,
+    let text = match common.json {
+        true => export::json_lines(&samples),
+        false => export::csv(&samples)?,
     };
     print(&text)
 }

@@ -4,7 +4,7 @@
 //! Locklab go to standard error.
 
 use crate::arguments::Common;
-use crate::output::{check_writable, print};
+use crate::output::{FileFormat, check_writable, print, write_file};
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_preload_run::{Program, Wait};
@@ -33,7 +33,7 @@ pub struct RunArgs {
     /// program (with '--lock pthread': for glibc's own mutexes)
     #[arg(long)]
     pub profile: bool,
-    /// Write the profile as an HTML page too
+    /// Also write the report as one HTML file
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub html: Option<PathBuf>,
     /// The program and its arguments
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     .ready()?;
     if let Some(file) = &args.html {
-        check_writable(file)?;
+        check_writable(file, FileFormat::Html, common.force)?;
     }
     if common.dry_run {
         return print(&format!("{}\n", ready.line()));
@@ -64,8 +64,7 @@ pub fn run(args: &RunArgs, common: &Common) -> Result<ExitCode, Error> {
     // Standard output is reserved for the JSON document.
     let ended = ready.run(common.json)?;
     if let Some((file, page)) = args.html.as_ref().zip(ended.html()) {
-        std::fs::write(file, page)
-            .map_err(|e| Error::Failed(format!("cannot write {}: {e}", file.display())))?;
+        write_file(file, &page)?;
     }
     if common.json {
         print(&format!("{:#}\n", ended.json()))?;

@@ -7,20 +7,24 @@ mod table;
 mod tests;
 
 use crate::arguments::{Common, OwnLockArgs};
-use crate::output::{check_writable, print, write_file};
+use crate::output::{FileFormat, check_writable, print, write_file};
 use crate::own::candidates;
 use clap::{Args, ValueEnum};
 use coverage::coverage;
 use document::{assumed, document, plan};
+use locklab_document::number;
 use locklab_host::error::Error;
+use locklab_host::message;
 use locklab_lab::progress::Progress;
 use locklab_lab::settings::SEED;
 use locklab_verify::{
     LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, verify_these,
 };
 use serde_json::json;
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 use table::{table, traces};
 
@@ -38,60 +42,39 @@ pub struct VerifyArgs {
     /// Change each operation in turn: each must break a promise
     ///
     /// Orderings are weakened by one step; stores, waits and wake-ups are left
-    /// out; bugs from a list are planted in the source.
-    #[arg(long)]
-    pub mutants: bool,
+    /// out; bugs from a list are planted in the source. --mutants=source also changes each
+    /// comparison, condition, constant, operator, field and statement of a lock of the
+    /// catalogue, as is always done for a file of yours; that takes several times as long,
+    /// and these changes are not recorded.
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "operations")]
+    pub mutants: Option<Mutants>,
     /// Sixty times the executions, fifty times the schedules; takes hours
     #[arg(long)]
     pub thorough: bool,
-    /// Most executions of each promise [default: 16000]
+    /// Most work for each promise: executions=N [default: 16000], schedules=N, the random
+    /// schedules of each lock [default: 1000], seconds=N [default: no limit]
     ///
     /// A promise that cannot be explored without a bound on preemptions is
-    /// explored with the largest bound that this allows; the table has it.
-    #[arg(long, value_name = "N", conflicts_with = "thorough",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub executions: Option<u64>,
-    /// Random schedules of each lock [default: 1000]
-    #[arg(long, value_name = "N", conflicts_with = "thorough",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub schedules: Option<u32>,
-    /// Most seconds for each promise [default: no limit]
+    /// explored with the largest bound that this allows; the table has it. With a limit of
+    /// seconds the result may depend on the machine.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub at_most: Vec<AtMost>,
+    /// Also update the lines of these locks in a file: .tsv, which 'locklab locks' reads, or
+    /// .md, the named bugs and what found each
     ///
-    /// With this limit the result may depend on the machine.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub seconds: Option<u64>,
-    /// Also write one line per lock to this file, in place of its old one
-    ///
-    /// 'locklab locks' reads how a lock is verified from such a
-    /// file, crates/verify/verify/verified.tsv.
+    /// 'locklab locks' reads how a lock is verified from
+    /// crates/verify/verify/verified.tsv; the bugs are those in tables of a page such as
+    /// results/verification.md.
     #[arg(long, value_name = "FILE", requires = "mutants")]
-    pub record: Option<PathBuf>,
-    /// Also change each comparison, condition, constant, operator, field and
-    /// statement of a lock of the catalogue
+    pub update: Vec<PathBuf>,
+    /// Whether address dependencies order: yes for a kernel's lock, no for a file of yours
     ///
-    /// For a file of yours --mutants always does that. It takes several times
-    /// as long, and these changes are not recorded.
-    #[arg(long, requires = "mutants", conflicts_with = "record")]
-    pub source: bool,
-    /// Take a kernel's orderings as written, without address dependencies
-    ///
-    /// C11 has none, so a promise that depends on them is reported as broken. By
-    /// default, the read that starts a dependency counts as an Acquire.
-    #[arg(long)]
-    pub c11: bool,
-    /// Let address dependencies order in a file of yours, as in a kernel's lock
-    ///
-    /// C11 has none. The read that starts a dependency counts as an Acquire, and a
+    /// C11 has none, so with no a promise that depends on them is reported as broken. With yes
+    /// the read that starts a dependency counts as an Acquire, and, in a file of yours, a
     /// read-modify-write that acquires and releases as a fence; the report says that the
-    /// verdicts hang on it.
-    #[arg(long, conflicts_with = "c11")]
-    pub dependencies: bool,
-    /// Also write the named bugs, and what found each, as Markdown
-    ///
-    /// Replaces the rows of these locks in the tables of a file that has them,
-    /// such as results/verification.md.
-    #[arg(long, value_name = "FILE", requires = "mutants")]
-    pub bugs: Option<PathBuf>,
+    /// verdicts depend on it.
+    #[arg(long, value_enum, value_name = "yes|no")]
+    pub dependencies: Option<Dependencies>,
     /// Also print what the models of each lock reach, and what they do not
     ///
     /// That is: calls with each of their answers, operations of the source and
@@ -100,15 +83,90 @@ pub struct VerifyArgs {
     pub coverage: bool,
     /// Also write every step of each failure to this file
     #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-    /// Seed of the random schedules
-    #[arg(long, value_name = "N", default_value_t = SEED)]
+    pub steps: Option<PathBuf>,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N", default_value_t = SEED, hide_default_value = true)]
     pub seed: u64,
-    /// Exit with 3 if a promise has this outcome
-    #[arg(long, value_name = "OUTCOME", value_enum)]
+    /// Fail if a result has one of these verdicts: exit with 3 if executions were cut, that is,
+    /// left out although they are within the bounds
+    #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     #[command(flatten)]
     pub(crate) own: OwnLockArgs,
+}
+
+/// The changes of a lock's source that are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mutants {
+    /// Those of its atomic operations, and planted bugs
+    Operations,
+    /// Those, and each comparison, condition, constant and statement
+    Source,
+}
+
+/// Says whether address dependencies order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dependencies {
+    /// As in a kernel
+    Yes,
+    /// As in C11
+    No,
+}
+
+/// A bound on the work for each promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtMost {
+    /// The executions that are explored.
+    Executions(u64),
+    /// The random schedules of each lock.
+    Schedules(u32),
+    /// The seconds.
+    Seconds(u64),
+}
+
+impl FromStr for AtMost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, number) = text.trim().split_once('=').unwrap_or((text, ""));
+        let whole = number.parse::<u64>().ok().filter(|n| *n > 0);
+        let small = whole.and_then(|n| u32::try_from(n).ok());
+        let bound = match name {
+            "executions" => whole.map(Self::Executions),
+            "schedules" => small.map(Self::Schedules),
+            "seconds" => whole.map(Self::Seconds),
+            _ => None,
+        };
+        bound.ok_or_else(|| {
+            format!(
+                "'{text}' is no bound; write executions=N, schedules=N or seconds=N, with a whole \
+                 number from 1"
+            )
+        })
+    }
+}
+
+impl VerifyArgs {
+    /// Returns the last bound of a kind.
+    fn bound<T>(&self, of: impl Fn(&AtMost) -> Option<T>) -> Option<T> {
+        self.at_most.iter().rev().find_map(of)
+    }
+
+    /// Returns the files to update, each with its format.
+    fn updates(&self) -> Result<Vec<(&Path, FileFormat)>, Error> {
+        let format = |file: &PathBuf| match file.extension().and_then(|e| e.to_str()) {
+            Some("tsv") => Ok(FileFormat::Verified),
+            Some("md") => Ok(FileFormat::Bugs),
+            _ => Err(Error::Usage(format!(
+                "{} ends neither in .tsv, for how locks are verified, nor in .md, for named bugs",
+                file.display()
+            ))),
+        };
+        let files = self.update.iter();
+        files
+            .map(|file| Ok((file.as_path(), format(file)?)))
+            .collect()
+    }
 }
 
 /// The outcomes that a gate fails on, beside a broken promise.
@@ -128,37 +186,73 @@ const GATE: u8 = 3;
 /// standard output cannot be written.
 pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     let (tests, locks) = tests::tests(args)?;
+    let c11 = args.dependencies == Some(Dependencies::No);
+    let ordered = args.dependencies == Some(Dependencies::Yes);
     let (candidates, assumptions) = match tests.is_empty() || !locks.is_empty() {
-        true => candidates(&locks, args.c11, args.dependencies, &args.own)?,
+        true => candidates(&locks, c11, ordered, &args.own)?,
         false => Default::default(),
     };
     let defaults = Options::default();
-    let executions = match args.executions {
+    let executions = args.bound(|bound| match bound {
+        AtMost::Executions(n) => Some(*n),
+        _ => None,
+    });
+    let schedules = args.bound(|bound| match bound {
+        AtMost::Schedules(n) => Some(*n),
+        _ => None,
+    });
+    let seconds = args.bound(|bound| match bound {
+        AtMost::Seconds(n) => Some(*n),
+        _ => None,
+    });
+    if args.thorough && (executions.is_some() || schedules.is_some()) {
+        return Err(Error::Usage(
+            "--thorough says how many executions and schedules there are; leave out --at-most, or \
+             --thorough"
+                .into(),
+        ));
+    }
+    let executions = match executions {
         Some(executions) => executions,
         None if args.thorough => THOROUGH_EXECUTIONS,
         None => defaults.executions,
     };
     let options = Options {
-        mutants: args.mutants,
-        source: args.source,
+        mutants: args.mutants.is_some(),
+        source: args.mutants == Some(Mutants::Source),
         branches: args.coverage,
         executions,
         mutant_executions: executions,
-        schedules: match args.schedules {
+        schedules: match schedules {
             Some(schedules) => schedules as usize,
             None if args.thorough => THOROUGH_SCHEDULES,
             None => defaults.schedules,
         },
         seed: args.seed,
-        duration: args.seconds.map_or(defaults.duration, Duration::from_secs),
+        duration: seconds.map_or(defaults.duration, Duration::from_secs),
         ..defaults
     };
+    let updates = args.updates()?;
+    if options.source && updates.iter().any(|(_, f)| *f == FileFormat::Verified) {
+        return Err(Error::Usage(
+            "changes of the whole source are not recorded; leave out --update with a .tsv file, or \
+             give --mutants without source"
+                .into(),
+        ));
+    }
     if common.dry_run {
         return print(&plan(&candidates, &tests, options));
     }
-    let written = [&args.record, &args.bugs, &args.trace];
-    for path in written.into_iter().flatten() {
-        check_writable(path)?;
+    let steps = args
+        .steps
+        .iter()
+        .map(|path| (path.as_path(), FileFormat::Steps));
+    for (path, format) in updates.iter().copied().chain(steps) {
+        check_writable(path, format, common.force)?;
+    }
+    if !common.quiet && !std::io::stderr().is_terminal() {
+        let locks = number::count(candidates.len(), "lock");
+        message::print(format_args!("Checking {locks}, with a line now and then."));
     }
     let mut tested = Vec::new();
     for test in &tests {
@@ -184,24 +278,19 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         bar.set(progress.done as u64, progress.total as u64, &progress.what);
     });
     drop(bar);
-    let write = |path: &Option<PathBuf>, text: &dyn Fn(&[LockResult]) -> String| {
-        let Some(path) = path else { return Ok(()) };
-        write_file(path, &text(&results))
-    };
-    let before = |path: &Option<PathBuf>| {
-        let path = path.as_ref();
-        path.and_then(|path| std::fs::read_to_string(path).ok())
-            .unwrap_or_default()
-    };
-    write(&args.record, &|results| {
-        record::lines(&before(&args.record), results)
-    })?;
-    write(&args.bugs, &|results| {
-        markdown(&before(&args.bugs), results)
-    })?;
-    write(&args.trace, &traces)?;
+    for (path, format) in updates {
+        let before = std::fs::read_to_string(path).unwrap_or_default();
+        let text = match format {
+            FileFormat::Verified => record::lines(&before, &results),
+            _ => markdown(&before, &results),
+        };
+        write_file(path, &text)?;
+    }
+    if let Some(path) = &args.steps {
+        write_file(path, &traces(&results))?;
+    }
     let text = if common.json {
-        let mut document = document(&results, options, args.seconds, &assumptions);
+        let mut document = document(&results, options, seconds, &assumptions);
         if !tested.is_empty() {
             document["tests"] = json!(tested);
         }

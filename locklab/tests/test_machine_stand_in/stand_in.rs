@@ -233,14 +233,14 @@ impl StandIn {
 
     pub(super) fn compare(&self, arguments: &[&str]) -> Child {
         let file = self.path("experiment.toml");
-        let all = [&["kernel", "compare", file.to_str().unwrap()], arguments].concat();
+        let all = [&["compare", file.to_str().unwrap()], arguments].concat();
         self.command(&all).spawn().unwrap()
     }
 
     /// Returns every sample of the store.
     pub(super) fn samples(&self) -> Vec<Value> {
         let output = self
-            .command(&["results", "export", "--format", "jsonl"])
+            .command(&["results", "export", "--json"])
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");

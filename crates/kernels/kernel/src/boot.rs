@@ -258,7 +258,7 @@ impl Qemu {
             Err(Trouble::TooLong(limit)) => {
                 return Ok(Err(outcome::invalid(
                     format!(
-                        "the guest did not end within {} s (hung, or too slow: --boot-limit)",
+                        "the guest did not end within {} s (hung, or too slow: --set boot_limit=SECONDS)",
                         limit.as_secs_f64()
                     ),
                     folder,

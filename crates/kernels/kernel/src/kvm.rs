@@ -79,7 +79,7 @@ fn found(
     let machine = [boot.trim(), &qemu.version];
     let (found, kept) = remembered(cache, machine, options.again, || probe(cache, qemu, kernel))?;
     let earlier = if kept {
-        " (found before, since this machine was started; --probe looks again)"
+        " (found before, since this machine was started; --set probe=true looks again)"
     } else {
         ""
     };

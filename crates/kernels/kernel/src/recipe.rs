@@ -119,10 +119,11 @@ impl Experiment {
     /// # Errors
     /// [`Error::Usage`] if the file cannot be read or is invalid; the message
     /// names the file and the line.
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path, set: &[String]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::Usage(format!("cannot read {}: {e}", path.display())))?;
-        let mut experiment = Self::parse(&text).map_err(|error| error.within(path))?;
+        let parsed = Self::parse_with(&text, set);
+        let mut experiment = parsed.map_err(|error| error.within(path))?;
         experiment.folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(experiment)
     }
@@ -133,6 +134,11 @@ impl Experiment {
     /// If it is not TOML, has an unknown key or value, or both kernels are the
     /// same; the message has the line.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::parse_with(text, &[])
+    }
+
+    /// Parses the text of a file, with these of `--set KEY=VALUE` over its settings.
+    fn parse_with(text: &str, set: &[String]) -> Result<Self, Error> {
         // Another kind of experiment is refused with the command that runs it.
         let foreign = |word: &str| {
             format!(
@@ -141,7 +147,7 @@ impl Experiment {
             )
         };
         let kind = FileKind::other(KIND).check(text, foreign);
-        let experiment = kind.and_then(|()| file::parse::<Self>(text));
+        let experiment = kind.and_then(|()| file::parse_with::<Self>(text, set));
         let experiment = experiment?;
         experiment.check()?;
         Ok(experiment)
@@ -350,7 +356,7 @@ mod tests {
             "virt-spin-backoff-kernel",
             "qspinlock-xfs-kernel",
         ] {
-            let experiment = Experiment::read(&folder.join(format!("{name}.toml"))).unwrap();
+            let experiment = Experiment::read(&folder.join(format!("{name}.toml")), &[]).unwrap();
             assert_eq!(experiment.name, name);
         }
     }

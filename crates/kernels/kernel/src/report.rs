@@ -45,6 +45,10 @@ pub fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Documen
     report.sections.extend(kernels::section(&figures));
     report.data.extend(data(&spec));
     report.data.insert("figures".into(), json!(figures));
+    if !figures.is_empty() {
+        let agreement = json!(kernels::agreement(&figures));
+        report.data.insert("agreement".into(), agreement);
+    }
     report.data.extend(lock_report::data(experiment));
 }
 

@@ -90,7 +90,7 @@ mod tests {
             quiet: true,
         };
         for name in names() {
-            let experiment = recipe::Experiment::read(&unpack(&cache, name).unwrap()).unwrap();
+            let experiment = recipe::Experiment::read(&unpack(&cache, name).unwrap(), &[]).unwrap();
             assert_eq!(experiment.name, name);
             for variant in experiment.variants() {
                 for side in locklab_judge::Side::BOTH {

@@ -15,37 +15,36 @@ use std::time::Duration;
 #[command(next_help_heading = "Kernels in a guest")]
 #[serde(default)]
 pub struct GuestSettings {
-    /// Units of work in the measured part [default: the workload's]
-    #[arg(long, value_name = "N")]
+    /// Units of work in the measured part; the workload's by default.
+    #[arg(skip)]
     pub operations: Option<u64>,
-    /// CPUs of a guest; without KVM 2 for nginx-churn, one of which is counted and runs the
-    /// server alone, and 1 for all others [default: 1]
-    #[arg(long, value_name = "N")]
+    /// CPUs of the virtual machine; without KVM 2 for nginx-churn, one of which is counted and
+    /// runs the server alone, and 1 for all others [default: 1]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub vcpus: Option<u64>,
-    /// Time limit of one boot, in seconds [default: 900]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time limit of one boot, in seconds; 900 by default.
+    #[arg(skip)]
     pub boot_limit: Option<Limit>,
     /// The name of this limit in 0.2, refused with the new one.
-    #[arg(long, hide = true)]
+    #[arg(skip)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<BootLimit>>,
-    /// Run each workload once more in every pair and record which of the kernel's locks
-    /// were waited for; kernels are then built with its tracepoints
-    #[arg(long)]
+    /// Each workload runs once more in every pair and records which of the kernel's locks
+    /// were waited for; kernels are then built with its tracepoints.
+    #[arg(skip)]
     pub lock_profile: bool,
-    /// The processor whose front end is modelled where QEMU's translator counts, by a name
+    /// The processor whose front end is modelled: where QEMU's translator counts, a name
     /// that locklab frontend knows, or none [default: the file's, or none]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub processor: Option<String>,
-    /// Model a prefetcher of the L1i where QEMU's translator counts: a miss brings in the
-    /// next line too
-    #[arg(long)]
+    /// Model a prefetcher of the L1i: a miss brings in the next line too
+    #[arg(long, hide_short_help = true)]
     pub next_line: bool,
-    /// Do not use KVM; count in QEMU's translator
-    #[arg(long)]
+    /// KVM is not used; QEMU's translator counts.
+    #[arg(skip)]
     pub tcg: bool,
-    /// Test KVM again, even if it was tested since this machine was booted
-    #[arg(long, conflicts_with = "tcg")]
+    /// KVM is tested again, even if it was tested since this machine was booted.
+    #[arg(skip)]
     pub probe: bool,
 }
 
@@ -115,7 +114,7 @@ impl TestMachineSettings {
         };
         if self.on.is_none() {
             return Err(Error::Usage(
-                "a scratch disk is one of a test machine; give --on ssh:root@testhost".into(),
+                "a scratch disk is one of a test machine; give --host ssh:root@testhost".into(),
             ));
         }
         let good = serial.trim() == serial
@@ -203,7 +202,7 @@ pub enum BootLimit {}
 
 impl NewName for BootLimit {
     const SENTENCE: &'static str = "a time limit is of a whole comparison, and this limits one \
-                                    boot; write --boot-limit, in a file boot_limit";
+                                    boot; write boot_limit";
 }
 
 /// The limit of a boot, unless another was given.
@@ -251,12 +250,12 @@ impl GuestSettings {
             (self.vcpus.is_some(), "--vcpus", "give [test_machine] cpus"),
             (
                 self.boot_limit.is_some(),
-                "--boot-limit",
+                "boot_limit",
                 "give [test_machine] limit",
             ),
             (self.next_line, "--next-line", "leave it out"),
-            (self.tcg, "--tcg", "leave it out"),
-            (self.probe, "--probe", "leave it out"),
+            (self.tcg, "tcg", "leave it out"),
+            (self.probe, "probe", "leave it out"),
         ] {
             if given {
                 return Err(Error::Usage(format!(

@@ -297,7 +297,7 @@ mod tests {
                 format!("kind = 'kernel'\nname = 'x'\n[experiment]\npatches = ['{patch}.patch']\n");
             let file = folder.path().join("x.toml");
             std::fs::write(&file, text).unwrap();
-            changes_a_lock(&Experiment::read(&file).unwrap())
+            changes_a_lock(&Experiment::read(&file, &[]).unwrap())
         };
         assert!(changes("lock"));
         assert!(!changes("other"));

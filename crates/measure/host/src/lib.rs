@@ -15,5 +15,6 @@ pub mod libraries;
 pub mod machine;
 pub mod message;
 pub mod process;
+pub mod shell;
 pub mod start;
 pub mod topology;

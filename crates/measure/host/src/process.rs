@@ -6,6 +6,7 @@
 //! not start: a run that takes too long is killed by its group, while its
 //! leader is still there to hold the group's number.
 
+use crate::error::Error;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -18,6 +19,19 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, mem};
+
+/// Returns the failure of a program that did not start, with the folder from which a
+/// relative path was followed.
+#[must_use]
+pub fn not_started(program: &Path, why: &io::Error) -> Error {
+    let followed = program.is_relative() && program.components().count() > 1;
+    let folder = std::env::current_dir().ok().filter(|_| followed);
+    let folder = folder.map_or(String::new(), |folder| format!(" in {}", folder.display()));
+    Error::Failed(format!(
+        "{} does not start{folder}: {why}",
+        program.display()
+    ))
+}
 
 /// A program with its arguments and environment.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 //! run anything.
 
 use crate::experiment::kind_of_today;
+use crate::list::numbers;
 use locklab_host::error::Error;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -117,12 +118,77 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|e| sentence(text, culprit::<T>(text, &e), &e))
 }
 
-/// Reads the settings in an experiment file.
+/// Parses the settings in the text of a file, with these of `--set KEY=VALUE` over them.
 ///
 /// # Errors
-/// Those of [`read`] and [`parse`]; the message has the name of the file.
-pub fn settings<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    parse(&read(path)?).map_err(|e| e.within(path))
+/// Those of [`parse`]; if the file is right, the message has the setting.
+pub fn parse_with<T: DeserializeOwned>(text: &str, set: &[String]) -> Result<T, Error> {
+    if set.is_empty() {
+        return parse(text);
+    }
+    let mut table: toml::Table = toml::from_str(text).map_err(|e| located(text, &e))?;
+    let mut last = None;
+    for one in set {
+        put(&mut table, one)?;
+        let settings = T::deserialize(table.clone()).map_err(|e| {
+            let words: Vec<&str> = e.message().split_whitespace().collect();
+            // Without the setting, the file itself may be wrong.
+            match parse::<T>(text) {
+                Err(wrong) if !e.message().contains("unknown") => wrong,
+                _ => Error::Usage(format!("--set {one}: {}", words.join(" "))),
+            }
+        })?;
+        last = Some(settings);
+    }
+    last.map_or_else(|| parse(text), Ok)
+}
+
+/// Writes one `KEY=VALUE` into a table; a dot in the key leads into a table of it.
+fn put(table: &mut toml::Table, one: &str) -> Result<(), Error> {
+    let wrong = |why: &str| Error::Usage(format!("--set {one}: {why}"));
+    let (key, value) = one
+        .split_once('=')
+        .ok_or_else(|| wrong("write KEY=VALUE, as in an experiment file"))?;
+    let value = value.trim();
+    let typed = toml::from_str::<toml::Table>(&format!("value = {value}\n")).ok();
+    let typed = typed.filter(|table| table.len() == 1);
+    let value = match (
+        typed.and_then(|mut table| table.remove("value")),
+        numbers(value),
+    ) {
+        (Some(value), _) => value,
+        (None, Some(list)) => {
+            let list = list
+                .into_iter()
+                .map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+            list.map(toml::Value::Integer).collect::<Vec<_>>().into()
+        }
+        (None, None) => toml::Value::String(value.to_owned()),
+    };
+    let mut path: Vec<&str> = key.trim().split('.').collect();
+    let name = path.pop().filter(|name| !name.is_empty());
+    let name = name
+        .ok_or_else(|| wrong("the key is missing"))?
+        .replace('-', "_");
+    let mut here = table;
+    for part in path {
+        let below = here
+            .entry(part)
+            .or_insert_with(|| toml::Table::new().into());
+        here = below
+            .as_table_mut()
+            .ok_or_else(|| wrong(&format!("'{part}' is no table of the file")))?;
+    }
+    here.insert(name, value);
+    Ok(())
+}
+
+/// Reads the settings in an experiment file, with these of `--set` over them.
+///
+/// # Errors
+/// Those of [`read`] and [`parse_with`]; the message has the name of the file.
+pub fn settings<T: DeserializeOwned>(path: &Path, set: &[String]) -> Result<T, Error> {
+    parse_with(&read(path)?, set).map_err(|e| e.within(path))
 }
 
 /// Returns where the setting is that is to blame for an error: where the error is, unless
@@ -235,6 +301,37 @@ mod tests {
         // A folder has no line.
         let error = read(folder.path()).unwrap_err().to_string();
         assert_eq!(error.lines().count(), 1, "{error}");
+    }
+
+    #[test]
+    fn a_setting_of_the_command_line_is_laid_over_those_of_the_file() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        #[serde(deny_unknown_fields)]
+        struct Settings {
+            seed: u64,
+            name: Option<String>,
+            #[serde(default)]
+            locks: Vec<u64>,
+            env: Option<toml::Table>,
+        }
+        let with = |set: &[&str]| {
+            let set: Vec<String> = set.iter().map(|one| (*one).to_owned()).collect();
+            parse_with::<Settings>("seed = 1\nlocks = [2]\n", &set)
+        };
+        let settings = with(&["seed=7", "name=a b", "locks=1,4..6", "env.PATH=/bin"]).unwrap();
+        assert_eq!((settings.seed, settings.name.as_deref()), (7, Some("a b")));
+        assert_eq!(settings.locks, [1, 4, 5, 6]);
+        assert_eq!(settings.env.unwrap()["PATH"].as_str(), Some("/bin"));
+        for (one, part) in [
+            ("sead=7", "--set sead=7: unknown field `sead`"),
+            ("seed=many", "--set seed=many: invalid type"),
+            ("seed", "write KEY=VALUE"),
+            ("=7", "the key is missing"),
+            ("seed.x=7", "'seed' is no table"),
+        ] {
+            let error = with(&[one]).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -20,12 +20,21 @@ const MOST: usize = 4096;
 /// If an item is empty or not a number, a range is falling or follows no rule,
 /// or the list is too long.
 pub fn parse(text: &str) -> Result<Vec<u64>, Error> {
+    parse_within(text, 0, u64::MAX)
+}
+
+/// Parses a list of numbers from `least` to `most`.
+///
+/// # Errors
+/// As [`parse`]; what is no whole number is told that range.
+pub fn parse_within(text: &str, least: u64, most: u64) -> Result<Vec<u64>, Error> {
     let mut list = Vec::new();
+    let number = |item: &str| number(item, text, (least, most));
     for item in text.split(',') {
         match item.split_once("..") {
-            None => list.push(number(item, text)?),
+            None => list.push(number(item)?),
             Some((from, to)) => {
-                let (from, to) = (number(from, text)?, number(to, text)?);
+                let (from, to) = (number(from)?, number(to)?);
                 extend(&mut list, from, to, text)?;
             }
         }
@@ -77,25 +86,61 @@ fn extend(list: &mut Vec<u64>, from: u64, to: u64, text: &str) -> Result<(), Err
     Ok(())
 }
 
-fn number(item: &str, text: &str) -> Result<u64, Error> {
+fn number(item: &str, text: &str, (least, most): (u64, u64)) -> Result<u64, Error> {
     let item = item.trim();
     if item.is_empty() {
         return Err(Error::Usage(format!(
-            "'{text}' has an empty item; write a list as 1,2,4..64"
+            "'{text}' has an empty item; write a list without spaces, as 1,2,4..64"
         )));
     }
     item.parse().map_err(|_| {
+        let range = match item.split_once('-') {
+            Some((from, to)) if !from.is_empty() => format!(", and a range as {from}..{to}"),
+            _ => String::new(),
+        };
         Error::Usage(format!(
-            "'{item}' is not a whole number from 0 to {max}; write a list as 1,2,4..64",
-            max = u64::MAX
+            "'{item}' is not a whole number from {least} to {most}; write a list as \
+             1,2,4..64{range}"
         ))
     })
 }
 
 /// A list of numbers: `1,2,4..64` on a command line, an array in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
+#[serde(from = "OneOrMore", into = "Vec<u64>")]
+#[schemars(with = "Vec<u64>")]
 pub struct Numbers(pub Vec<u64>);
+
+/// One number, or a list of them.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a list of whole numbers, such as [1, 4], is expected"
+)]
+enum OneOrMore {
+    One(u64),
+    More(Vec<u64>),
+}
+
+impl From<OneOrMore> for Numbers {
+    fn from(given: OneOrMore) -> Self {
+        Self(match given {
+            OneOrMore::One(number) => vec![number],
+            OneOrMore::More(numbers) => numbers,
+        })
+    }
+}
+
+impl From<Numbers> for Vec<u64> {
+    fn from(numbers: Numbers) -> Self {
+        numbers.0
+    }
+}
+
+/// Returns the numbers in a value of `--set`, if it is a list of them.
+pub(crate) fn numbers(text: &str) -> Option<Vec<u64>> {
+    text.contains([',', '.']).then(|| parse(text).ok())?
+}
 
 impl FromStr for Numbers {
     type Err = Error;

@@ -32,7 +32,31 @@ pub fn over<T: Serialize + DeserializeOwned>(command: &T, file: &T) -> Result<T,
         .map_err(|e| Error::Usage(format!("the settings contradict one another: {e}")))
 }
 
-/// Returns the settings that were given, each as its option is typed.
+/// The settings that have no option of their own, which a file and `--set KEY=VALUE` have.
+pub const WITHOUT_OPTION: [&str; 20] = [
+    "acquisitions",
+    "boot_limit",
+    "choice",
+    "counters",
+    "distribution",
+    "hog",
+    "hold_sleep",
+    "layout",
+    "lines",
+    "lock_profile",
+    "locks",
+    "logs",
+    "nested",
+    "operations",
+    "physical",
+    "placement",
+    "probe",
+    "processes",
+    "slice_us",
+    "tcg",
+];
+
+/// Returns the settings that were given, each as it is typed.
 #[must_use]
 pub fn given(settings: &impl Serialize) -> Vec<String> {
     // What cannot be written as text was given, but has no name here.
@@ -41,7 +65,10 @@ pub fn given(settings: &impl Serialize) -> Vec<String> {
     };
     let given = fields.iter().filter(|(_, value)| is_given(value));
     given
-        .map(|(name, _)| format!("--{}", name.replace('_', "-")))
+        .map(|(name, _)| match WITHOUT_OPTION.contains(&name.as_str()) {
+            true => format!("--set {name}"),
+            false => format!("--{}", name.replace('_', "-")),
+        })
         .collect()
 }
 
@@ -199,18 +226,18 @@ impl fmt::Display for Limit {
 #[command(next_help_heading = "Statistics")]
 #[serde(default)]
 pub struct DesignSettings {
-    /// Pairs of runs for each cell (blocks in a ranking); a verdict needs at least 8
-    #[arg(long, value_name = "N")]
+    /// Pairs of runs for each cell; a verdict needs at least 8
+    #[arg(long, short = 'r', value_name = "N")]
     pub pairs: Option<u32>,
     /// Margin within which two are flat, in percent [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub delta: Option<Percent>,
     /// Seed of every random choice [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
     /// Most further rounds of --pairs for cells that are unclear after one; all looks
     /// share the 5 % [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub retry: Option<u32>,
 }
 

@@ -15,19 +15,17 @@ use std::str::FromStr;
 #[command(next_help_heading = "Cells")]
 #[serde(default)]
 pub struct CellSettings {
-    /// Numbers of threads, such as 1,2,4..64 [default: 1, half the CPUs, all]
-    #[arg(long, value_name = "LIST")]
+    /// Numbers of threads, such as 1,2,4..64
+    #[arg(long, short, value_name = "LIST")]
     pub threads: Option<Threads>,
-    /// Lengths of the critical section [default: 0,1,2,4..128; in a ranking 1]
+    /// Lengths of the critical section
     #[arg(long, value_name = "LIST")]
     pub critical: Option<Numbers>,
-    /// Lengths of the non-critical section [default: 1,32; with fstat 0; in a
-    /// ranking 32]
+    /// Lengths of the non-critical section
     #[arg(long, value_name = "LIST")]
     pub non_critical: Option<Numbers>,
-    /// Measure the latency of each acquisition too, in separate slices; a simulated
-    /// ranking always has it
-    #[arg(long)]
+    /// Measure the latency of each acquisition too, in separate slices
+    #[arg(long, hide_short_help = true)]
     pub latency: bool,
 }
 
@@ -45,38 +43,38 @@ pub struct WorkloadSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u32>,
     /// Shared lines that a critical section touches: writers write them,
-    /// readers read them [default: 1]
-    #[arg(long, value_name = "N")]
+    /// readers read them; 1 by default.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u32>,
-    /// Distribution of the time outside the critical section: fixed, uniform,
-    /// exponential, bursty [default: fixed]
-    #[arg(long, value_name = "NAME")]
+    /// Distribution of the time outside the critical section: fixed (the default), uniform,
+    /// exponential, bursty.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub distribution: Option<Distribution>,
-    /// Numbers of locks that are used at once, such as 1,4,64 [default: 1]
-    #[arg(long = "locks", value_name = "LIST")]
+    /// Numbers of locks that are used at once, such as 1,4,64; 1 by default.
+    #[arg(skip)]
     #[serde(rename = "locks", skip_serializing_if = "Option::is_none")]
     pub lock_counts: Option<Numbers>,
-    /// How one of several locks is chosen: uniform, zipf [default: uniform]
-    #[arg(long, value_name = "NAME")]
+    /// How one of several locks is chosen: uniform (the default), zipf.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub choice: Option<Choice>,
-    /// Let each holder sleep for so long in its critical section, as one that does I/O: 50us,
-    /// 2ms
-    #[arg(long, value_name = "DURATION")]
+    /// The time that each holder sleeps in its critical section, as one that does I/O: 50us,
+    /// 2ms.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_sleep: Option<Sleep>,
-    /// Length of the first thread's critical sections, a hog among the others, in --unit
-    /// [default: as long]
-    #[arg(long, value_name = "LENGTH")]
+    /// Length of the first thread's critical sections, a hog among the others, in the unit of
+    /// lengths; as long as the others' by default.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hog: Option<u64>,
-    /// Take two of the locks, one within the other, in the order of their
-    /// addresses
-    #[arg(long)]
+    /// Two of the locks are taken, one within the other, in the order of their
+    /// addresses.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub nested: bool,
 }
@@ -273,8 +271,8 @@ impl FromStr for Threads {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let list = list::parse(text).map_err(|e| e.to_string())?;
-        list.try_into()
+        let list = list::parse_within(text, 1, MOST_THREADS as u64);
+        list.map_err(|e| e.to_string())?.try_into()
     }
 }
 
@@ -305,14 +303,10 @@ mod tests {
 
     #[test]
     fn a_file_and_a_command_say_the_same() {
-        #[derive(clap::Parser)]
-        struct Command {
-            #[command(flatten)]
-            workload: WorkloadSettings,
-        }
-        let words = "x --reads 95 --lines 4 --distribution bursty --locks 1,4,1 --choice zipf \
-                     --nested --unit ns --hold-sleep 50us --hog 400";
-        let typed = <Command as clap::Parser>::parse_from(words.split(' ')).workload;
+        let set = "reads=95 lines=4 distribution=bursty locks=1,4,1 choice=zipf nested=true unit=ns \
+                   hold_sleep=50us hog=400";
+        let set: Vec<String> = set.split(' ').map(str::to_owned).collect();
+        let typed: WorkloadSettings = file::parse_with("", &set).unwrap();
         let read: WorkloadSettings = file::parse(
             "reads = 95\nlines = 4\ndistribution = 'bursty'\nlocks = [1, 4, 1]\nchoice = 'zipf'\n\
              nested = true\nunit = 'ns'\nhold_sleep = '50us'\nhog = 400\n",

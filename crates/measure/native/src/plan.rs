@@ -186,7 +186,7 @@ impl Plan {
         if spec.slice.is_some_and(|slice| nanos(slice) < 50_000) {
             return Err(Error::Usage(
                 "a slice shorter than 50 microseconds ends before the locks have settled; give \
-                 --slice-us 50 or more"
+                 --set slice_us=50 or more"
                     .into(),
             ));
         }
@@ -194,7 +194,7 @@ impl Plan {
             && layout >= LAYOUTS
         {
             return Err(Error::Usage(format!(
-                "there is no layout {layout}; give --layout 0 to {}",
+                "there is no layout {layout}; give --set layout=0 to {}",
                 LAYOUTS - 1
             )));
         }
@@ -277,7 +277,7 @@ impl PlannedCell {
         }
         Err(Error::Usage(format!(
             "with critical length {} and non-critical length {}, one turn of {} {} takes {}, more \
-             than the slice of {}; shorten the lengths or give a longer --slice-us",
+             than the slice of {}; shorten the lengths or give a longer slice_us",
             self.critical,
             self.non_critical,
             self.threads,
@@ -345,8 +345,8 @@ fn check_mix(spec: &Spec) -> Result<(), Error> {
     }
     if spec.cells.work == Work::Fstat && !spec.cells.is_usual() {
         return Err(Error::Usage(
-            "fstat touches no lines and takes one lock; leave out --reads, --lines, --locks, \
-             --nested, --distribution, --hold-sleep and --hog, or use --workload units"
+            "fstat touches no lines and takes one lock; leave out --reads, lines, locks, \
+             nested, distribution, hold_sleep and hog, or the workload"
                 .into(),
         ));
     }

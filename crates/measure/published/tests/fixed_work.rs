@@ -1,4 +1,4 @@
-//! Simulated threads that do fixed work: what a user gets for `--operations`.
+//! Simulated threads that do fixed work: what a user gets for `--set operations=N`.
 
 use locklab_lab::experiment::{Design, Order};
 use locklab_lab::instrument::{Instrument, Turn};

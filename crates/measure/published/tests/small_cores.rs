@@ -49,8 +49,8 @@ fn shares_are_by_the_speed_of_cores_and_big_ones_are_first() {
 fn threads_are_not_pinned_to_big_and_small_cores_by_their_numbers() {
     let machine = Machine::builtin("apple-m2-air").unwrap();
     for (placement, name) in [
-        (Placement::Spread, "--placement spread"),
-        (Placement::Numbered, "--placement numbered"),
+        (Placement::Spread, "placement spread"),
+        (Placement::Numbered, "placement numbered"),
     ] {
         let error = spec(8, Some(placement)).check(&machine).unwrap_err();
         let error = error.to_string();

@@ -182,7 +182,7 @@ fn too_many_locks_are_refused() {
         mix: Mix::default(),
     };
     let error = run(&scenario("mcs", 2, mixed)).unwrap_err().to_string();
-    assert!(error.contains("--locks 1 to 100000"), "{error}");
+    assert!(error.contains("--set locks=1 to 100000"), "{error}");
 }
 
 /// Turns of five threads, with what a test changes.

@@ -178,34 +178,34 @@ impl Mix {
         }
         if !(1..=MOST_LINES).contains(&lines) {
             return Err(Error::Usage(format!(
-                "a critical section cannot touch {lines} lines; give --lines 1 to {MOST_LINES}"
+                "a critical section cannot touch {lines} lines; give --set lines=1 to {MOST_LINES}"
             )));
         }
         if self.hold_sleep_ns > LONGEST_SLEEP_NS {
             return Err(Error::Usage(
-                "a holder that sleeps for more than a second is not run; give --hold-sleep 1s \
+                "a holder that sleeps for more than a second is not run; give --set hold_sleep=1s \
                  or less"
                     .into(),
             ));
         }
         if locks.is_empty() {
             return Err(Error::Usage(
-                "there is no number of locks; give --locks 1 or more".into(),
+                "there is no number of locks; give --set locks=1 or more".into(),
             ));
         }
         if let Some(n) = locks.iter().find(|n| !(1..=MOST_LOCKS).contains(n)) {
             return Err(Error::Usage(format!(
-                "{n} locks cannot be run; give --locks 1 to {MOST_LOCKS}"
+                "{n} locks cannot be run; give --set locks=1 to {MOST_LOCKS}"
             )));
         }
         if self.nested && locks.contains(&1) {
             return Err(Error::Usage(
-                "--nested takes two locks at once; give --locks 2 or more".into(),
+                "nested takes two locks at once; give --set locks=2 or more".into(),
             ));
         }
         if self.choice != Choice::Uniform && locks == [1] {
             return Err(Error::Usage(
-                "--choice chooses among several locks; give --locks 2 or more".into(),
+                "choice chooses among several locks; give --set locks=2 or more".into(),
             ));
         }
         Ok(())
@@ -224,7 +224,7 @@ impl Mix {
         let touched = units.max(1);
         Err(Error::Usage(format!(
             "{lines} lines are more than a critical section of length {length}{unit} touches, \
-             which is {touched} (one for each unit of about 15 cycles); give fewer --lines, or a \
+             which is {touched} (one for each unit of about 15 cycles); give fewer lines, or a \
              longer --critical"
         )))
     }
@@ -316,16 +316,16 @@ mod tests {
                 vec![1],
                 "--reads 0 to 100",
             ),
-            (Mix { lines: 0, ..usual }, vec![1], "--lines 1 to"),
+            (Mix { lines: 0, ..usual }, vec![1], "--set lines=1 to"),
             (
                 Mix {
                     nested: true,
                     ..usual
                 },
                 vec![1, 4],
-                "--locks 2 or more",
+                "--set locks=2 or more",
             ),
-            (zipf, vec![1], "--locks 2 or more"),
+            (zipf, vec![1], "--set locks=2 or more"),
             (usual, vec![0], "0 locks cannot be run"),
             (usual, vec![100_001], "100001 locks cannot be run"),
             (
@@ -334,7 +334,7 @@ mod tests {
                     ..usual
                 },
                 vec![1],
-                "--hold-sleep 1s",
+                "--set hold_sleep=1s",
             ),
             (usual, vec![], "no number of locks"),
         ] {

@@ -12,6 +12,8 @@ use crate::wait::Wait;
 use locklab_document::Document;
 use locklab_document::render::{self, Colour};
 use locklab_host::error::Error;
+use locklab_host::process::not_started;
+use locklab_host::shell::quoted;
 use locklab_profile::{FOLDER_VARIABLE, PROFILE_VARIABLE};
 use serde_json::Value;
 #[cfg(test)]
@@ -105,10 +107,10 @@ impl Program {
 pub(crate) fn line_of(variables: &[(&str, OsString)], command: &[OsString]) -> String {
     let mut line = String::from("env");
     for (name, value) in variables {
-        let _ = write!(line, " {name}={}", value.display());
+        let _ = write!(line, " {name}={}", quoted(&value.to_string_lossy()));
     }
     for word in command {
-        let _ = write!(line, " {}", word.display());
+        let _ = write!(line, " {}", quoted(&word.to_string_lossy()));
     }
     line
 }
@@ -154,7 +156,7 @@ impl Ready {
                 watch = Some(Watch::begin(child.id(), &self.library));
                 signals::wait(child)
             })
-            .map_err(|e| Error::Failed(format!("{} does not start: {e}", program.display())))?;
+            .map_err(|e| not_started(Path::new(program), &e))?;
         let file = Path::new(program).file_name().unwrap_or_default();
         let mut without: Vec<_> = not_loaded::why(program).into_iter().collect();
         for other in watch.map(Watch::end).unwrap_or_default() {

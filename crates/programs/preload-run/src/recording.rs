@@ -13,12 +13,13 @@ use crate::windows::Windows;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
+use locklab_host::process::not_started;
+use locklab_host::shell;
 use locklab_profile::clock::{counter, has_counter, nanoseconds};
 use locklab_trace::{FILE_VARIABLE, FIRST, Header, MAGIC, Stopped, close, file_bytes, room};
 use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap};
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -144,7 +145,7 @@ impl ReadyToRecord {
             .map(|w| w.to_string_lossy())
             .collect();
         let before = (self.recording.round_trip)();
-        let (file, header) = make(&self.recording, &line(&words)).map_err(failed)?;
+        let (file, header) = make(&self.recording, &shell::line(&words)).map_err(failed)?;
         let program = &self.recording.command[0];
         let mut command = Command::new(program);
         command
@@ -173,8 +174,7 @@ impl ReadyToRecord {
             Ok(status) => status,
             Err(e) => {
                 let _ = fs::remove_file(path);
-                let program = program.display();
-                return Err(Error::Failed(format!("{program} does not start: {e}")));
+                return Err(not_started(Path::new(program), &e));
             }
         };
         if let Some(windows) = windows {
@@ -231,13 +231,6 @@ impl ReadyToRecord {
         let recorded = Recorded::read(path)?.with_why_empty(why).with_notes(notes);
         Ok((exit_number(status), recorded))
     }
-}
-
-/// Returns the command as a shell reads it.
-fn line(words: &[Cow<'_, str>]) -> String {
-    let quoted = shlex::try_join(words.iter().map(AsRef::as_ref));
-    // A word with a zero byte is none that a program was ever given.
-    quoted.unwrap_or_else(|_| words.join(" "))
 }
 
 /// Returns the processes that still have the file mapped, by number and name: parts of

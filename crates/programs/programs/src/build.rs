@@ -2,7 +2,7 @@
 //!
 //! The user's own command builds each; words and variables tell it which of the
 //! two to make, and nothing is known here of compilers. The folder that it
-//! fills is a build as `--baseline-build` takes one. Must never reuse an older
+//! fills is a build as a file names one. Must never reuse an older
 //! build: the source may have changed.
 
 use crate::output::excerpt;

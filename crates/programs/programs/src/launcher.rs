@@ -99,7 +99,7 @@ impl Launcher {
     pub fn keep_logs(&mut self, folder: PathBuf) -> Result<(), Error> {
         std::fs::create_dir_all(&folder).map_err(|e| {
             Error::Failed(format!(
-                "cannot make the folder of logs {}: {e}; give another with --logs",
+                "cannot make the folder of logs {}: {e}; give another with --set logs=DIR",
                 folder.display()
             ))
         })?;

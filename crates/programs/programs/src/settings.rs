@@ -1,6 +1,6 @@
 //! Settings of a comparison of programs: options of the command line, and
 //! files of kind `compare`, documented by the example that
-//! `locklab compare --example` prints.
+//! `locklab results schema example` prints.
 //!
 //! Everything may be left out; [`Settings::spec`] supplies the defaults, after
 //! the command line has been laid over the file.
@@ -16,7 +16,7 @@ use locklab_lab::list::Cpus;
 use locklab_lab::settings::{DesignSettings, Limit, NewName, Renamed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The heading of options for programs.
 pub const HEADING: &str = "Programs";
@@ -37,22 +37,25 @@ pub struct Settings {
     #[allow(missing_docs, reason = "its settings have their own")]
     pub design: DesignSettings,
     /// Warm-up runs of each side before the first pair [default: 1]
-    #[arg(long, value_name = "N", help_heading = HEADING)]
+    #[arg(long, short, value_name = "N", help_heading = HEADING)]
     pub warm_up: Option<u32>,
     /// Time limit of one run in seconds, after which it is killed [default:
     /// 120]
-    #[arg(long, value_name = "SECONDS", help_heading = HEADING)]
+    #[arg(long, value_name = "SECONDS", help_heading = HEADING, hide_short_help = true)]
     pub run_limit: Option<Limit>,
     /// The name of this limit in 0.2, refused with the new one.
-    #[arg(long, hide = true)]
+    #[arg(skip)]
     #[schemars(skip)]
     pub time_limit: Option<Renamed<RunLimit>>,
-    /// CPUs to use [default: the workload's choice]
-    #[arg(long, value_name = "LIST", help_heading = HEADING)]
+    /// CPUs to use, in this order [default: the workload's choice]
+    #[arg(long, value_name = "LIST", help_heading = HEADING, hide_short_help = true)]
     pub pin: Option<Cpus>,
-    /// Counters to read [default: auto]
-    #[arg(long, value_enum, help_heading = HEADING)]
+    /// Counters to read; auto by default.
+    #[arg(skip)]
     pub counters: Option<Mode>,
+    /// Folder of the runs' logs; beside the store by default.
+    #[arg(skip)]
+    pub logs: Option<PathBuf>,
     /// The existing subject.
     #[arg(skip)]
     pub baseline: Subject,
@@ -98,8 +101,8 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read or parsed; the message names the file and the
     /// line.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(&file::read(path)?).map_err(|e| e.within(path))
+    pub fn read(path: &Path, set: &[String]) -> Result<Self, Error> {
+        Self::parse_with(&file::read(path)?, set).map_err(|e| e.within(path))
     }
 
     /// Parses the text of a file.
@@ -108,8 +111,16 @@ impl Settings {
     /// If it is not TOML, has an unknown or missing key, or a workload does not
     /// exist; the message names the line.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let file: Self = file::parse(text).map_err(|e| {
-            e.reworded(|why| format!("{why}; 'locklab compare --example' shows the form"))
+        Self::parse_with(text, &[])
+    }
+
+    /// Parses the text of a file, with these of `--set KEY=VALUE` over its settings.
+    ///
+    /// # Errors
+    /// Those of [`Settings::parse`], and if there is no such setting.
+    pub fn parse_with(text: &str, set: &[String]) -> Result<Self, Error> {
+        let file: Self = file::parse_with(text, set).map_err(|e| {
+            e.reworded(|why| format!("{why}; 'locklab results schema example' shows the form"))
         })?;
         for workload in &file.workload {
             workload.workload()?;

@@ -78,7 +78,7 @@ impl Spec {
         if self.workloads.is_empty() {
             return Err(Error::Usage(format!(
                 "nothing to run; give --workload ({}), or --baseline CMD --experiment CMD, or an \
-                 experiment file ('locklab compare --example' prints one)",
+                 experiment file ('locklab results schema example' prints one)",
                 names()
             )));
         }

@@ -13,6 +13,7 @@ use locklab_host::clock;
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
+use locklab_host::process::not_started;
 use locklab_preload_run::{exit_number, signals};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _};
@@ -173,7 +174,7 @@ impl ReadyForSystem {
             Target::Command(words) => {
                 signals::listen();
                 let program = Path::new(&words[0]);
-                let start = |e| Error::Failed(format!("{} does not start: {e}", program.display()));
+                let start = |e| not_started(program, &e);
                 let waiting = Waiting::fork(words, quiet_output).map_err(start)?;
                 let scope = match recording.source {
                     Source::System => Scope::Starting(waiting.process),

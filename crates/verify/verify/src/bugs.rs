@@ -9,7 +9,8 @@ use crate::planted;
 use crate::result::LockResult;
 use std::collections::BTreeSet;
 
-const BUGS: &str = "| lock | bug | broken promise | how |\n| --- | --- | --- | --- |\n";
+/// The head of the table of bugs.
+pub const BUGS: &str = "| lock | bug | broken promise | how |\n| --- | --- | --- | --- |\n";
 const ARGUED: &str =
     "| lock | source | mutant | why no promise breaks |\n| --- | --- | --- | --- |\n";
 

@@ -51,7 +51,7 @@ mod switched;
 mod trace;
 mod verify;
 
-pub use bugs::markdown;
+pub use bugs::{BUGS, markdown};
 pub use candidate::{Candidate, Promises, SourceMutant, UnknownLock, names};
 pub use coverage::{Coverage, Covered, Hole, Share};
 pub use execution::{

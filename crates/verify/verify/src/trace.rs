@@ -196,7 +196,7 @@ pub fn interleaving(steps: &[Step], most: usize) -> String {
     let skipped = steps.len().saturating_sub(most);
     for (number, step) in steps.iter().enumerate() {
         if skipped > 0 && number == most / 2 {
-            writeln!(text, "({skipped} steps are left out: --trace FILE has all)")
+            writeln!(text, "({skipped} steps are left out: --steps FILE has all)")
                 .expect("a String grows");
         }
         if skipped > 0 && (most / 2..most / 2 + skipped).contains(&number) {

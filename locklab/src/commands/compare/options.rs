@@ -2,6 +2,7 @@
 //! in the tables of its subjects and workloads.
 
 use crate::arguments::ComparingArgs;
+use crate::commands::kernel::KernelOptions;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_lab::settings::over;
@@ -10,93 +11,123 @@ use locklab_programs::subject::{PTHREAD, PTHREAD_INTERPOSED};
 use locklab_programs::workloads::{OutputMetric, WorkloadSpec};
 use locklab_programs::{Inline, Settings, Subject};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// `locklab compare`.
 ///
-/// Workloads: nginx-churn, rocksdb-deleteseq, readwhilewriting, fstat,
-/// context-switch (also with :threads, +pipe or both), call-sites, gcc,
-/// fs-mark, kernel-build, command.
+/// Two commands (locklab compare './old' './new'), one command after -- whose sides differ in
+/// lock, build or environment, workloads, or an experiment file of any kind. Workloads:
+/// nginx-churn, rocksdb-deleteseq, readwhilewriting, fstat, context-switch (also with
+/// :threads, +pipe or both), call-sites, gcc, fs-mark, kernel-build, command.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// An experiment file (TOML) of any kind; options take precedence over it
-    pub file: Option<PathBuf>,
-    /// Print an experiment file with every setting
-    #[arg(long, exclusive = true)]
-    pub example: bool,
-    #[command(flatten)]
-    pub(crate) comparing: ComparingArgs,
-    #[command(flatten)]
-    pub(crate) settings: Settings,
-    #[command(flatten)]
-    pub(crate) programs: ProgramOptions,
+    /// Two commands, each in quotes: the baseline, then the experiment; or one experiment file
+    /// (TOML), over which options take precedence; or a report with kernels: inline-unlock,
+    /// finish-task-switch
+    #[arg(value_name = "A B|FILE", num_args = 0..=2)]
+    pub given: Vec<OsString>,
     /// One command for both sides, which differ in lock, build or environment
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
+    #[command(flatten)]
+    pub(crate) programs: ProgramOptions,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    #[command(flatten)]
+    pub(crate) comparing: ComparingArgs,
+    #[command(flatten)]
+    pub(crate) kernels: KernelOptions,
+}
+
+/// What the words of a command line name.
+pub(super) enum Named<'a> {
+    /// Nothing: options and a command after `--` say what is compared.
+    Nothing,
+    /// An experiment file, or a report by its name.
+    File(&'a Path),
+    /// The commands of the baseline and of the experiment.
+    Commands(Vec<String>),
+}
+
+impl CompareArgs {
+    /// Returns what the words of the command line name.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a command is not text, or one command is alone.
+    pub(super) fn named(&self) -> Result<Named<'_>, Error> {
+        let text = |word: &OsString| {
+            let text = word.to_str().map(str::to_owned);
+            text.ok_or_else(|| Error::Usage(format!("'{}' is not text in UTF-8", word.display())))
+        };
+        match self.given.as_slice() {
+            [] => Ok(Named::Nothing),
+            [one] if self.comparing.aa && !Path::new(one).is_file() => {
+                Ok(Named::Commands(vec![text(one)?]))
+            }
+            [one] => {
+                let word = one.to_string_lossy();
+                if !Path::new(one).exists() && word.contains(char::is_whitespace) {
+                    return Err(Error::Usage(format!(
+                        "'{word}' is one command, and a comparison needs two; write locklab compare \
+                         'A' 'B', or --aa to compare it with itself"
+                    )));
+                }
+                Ok(Named::File(Path::new(one)))
+            }
+            words => words
+                .iter()
+                .map(text)
+                .collect::<Result<_, _>>()
+                .map(Named::Commands),
+        }
+    }
 }
 
 /// The options for programs, each with the setting that it is short for.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct ProgramOptions {
-    /// Workloads, separated by commas; docs/compare.md lists them
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Workloads to run, separated by commas; docs/compare.md lists them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub workload: Vec<String>,
-    /// The command of the baseline
-    #[arg(long, value_name = "CMD")]
+    /// The command of the baseline, as the first of two commands
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     pub baseline: Option<String>,
-    /// The command of the experiment
-    #[arg(long, value_name = "CMD")]
+    /// The command of the experiment, as the second of two commands
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     pub experiment: Option<String>,
-    /// Name of the baseline in reports [default: what distinguishes it]
-    #[arg(long, value_name = "NAME")]
-    pub baseline_name: Option<String>,
-    /// Name of the experiment in reports
-    #[arg(long, value_name = "NAME")]
-    pub experiment_name: Option<String>,
+    /// Name of a command in reports; given twice, it names the baseline, then the experiment
+    /// [default: what distinguishes them]
+    #[arg(long, short, value_name = "NAME")]
+    pub name: Vec<String>,
     /// The lock under the baseline's pthread mutexes
     #[arg(long, value_name = "LOCK")]
     pub baseline_lock: Option<String>,
     /// The lock under the experiment's pthread mutexes
     #[arg(long, value_name = "LOCK")]
     pub experiment_lock: Option<String>,
-    /// The folder of the baseline's programs
-    #[arg(long, value_name = "DIR")]
-    pub baseline_build: Option<PathBuf>,
-    /// The folder of the experiment's programs
-    #[arg(long, value_name = "DIR")]
-    pub experiment_build: Option<PathBuf>,
-    /// A variable of the baseline's environment
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub baseline_env: Vec<String>,
-    /// A variable of the experiment's environment
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub experiment_env: Vec<String>,
     /// Whether unlock is inlined: baseline, then experiment
-    #[arg(long, value_name = "unlock=never|always")]
+    #[arg(long, value_name = "unlock=never|always", hide_short_help = true)]
     pub inline: Option<String>,
     /// Build both sides of --inline with this command: {inline} is always or never,
     /// {out} the folder for the programs, and CFLAGS sets the C header
-    #[arg(long, value_name = "CMD", requires = "inline")]
+    #[arg(long, value_name = "CMD", requires = "inline", hide_short_help = true)]
     pub build: Option<String>,
     /// Write footprint, misses and throughput against call sites, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub plot: Option<PathBuf>,
     /// A figure in the command's output: name[unit]:higher=REGEX, or
     /// name:lower=json:PATH; the first decides [default: elapsed time]
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
     /// Amount of work in a run, relative to the default
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
     pub scale: Option<f64>,
     /// Reduce noise (watchdog, governor, turbo, ASLR), and restore it at the
     /// end
     #[arg(long)]
     pub prepare: bool,
-    /// Folder of the runs' logs [default: beside the store]
-    #[arg(long, value_name = "DIR")]
-    pub logs: Option<PathBuf>,
 }
 
 impl ProgramOptions {
@@ -107,11 +138,23 @@ impl ProgramOptions {
     /// If an option is malformed or contradicts another; the message names it.
     pub(super) fn settings(
         &self,
-        given: &Settings,
-        command: &[String],
-        aa: bool,
+        args: &CompareArgs,
+        commands: &[String],
         file: &Settings,
     ) -> Result<Settings, Error> {
+        let (given, command, aa) = (&args.settings, &args.command, args.comparing.aa);
+        let side =
+            |at: usize, option: &Option<String>| commands.get(at).or(option.as_ref()).cloned();
+        if !commands.is_empty() && (self.baseline.is_some() || self.experiment.is_some()) {
+            return Err(Error::Usage(
+                "both sides are named already; leave out --baseline and --experiment".into(),
+            ));
+        }
+        if self.name.len() > 2 {
+            return Err(Error::Usage(
+                "there are two sides to name; give --name twice at most".into(),
+            ));
+        }
         let [never, always] = match &self.inline {
             Some(pair) => Inline::parse_pair(pair)?.map(Some),
             None => [None, None],
@@ -122,20 +165,18 @@ impl ProgramOptions {
         }
         let given = Settings {
             baseline: Subject {
-                command: self.baseline.clone(),
+                command: side(0, &self.baseline),
                 lock: self.baseline_lock.clone(),
-                build: self.baseline_build.clone(),
-                env: variables(&self.baseline_env)?,
                 inline: never,
-                name: self.baseline_name.clone(),
+                name: self.name.first().cloned(),
+                ..Subject::default()
             },
             experiment: Subject {
-                command: self.experiment.clone(),
+                command: side(1, &self.experiment),
                 lock: self.experiment_lock.clone(),
-                build: self.experiment_build.clone(),
-                env: variables(&self.experiment_env)?,
                 inline: always,
-                name: self.experiment_name.clone(),
+                name: self.name.get(1).cloned(),
+                ..Subject::default()
             },
             workload,
             ..given.clone()
@@ -220,17 +261,6 @@ impl ProgramOptions {
         }
         Ok(())
     }
-}
-
-fn variables(given: &[String]) -> Result<BTreeMap<String, String>, Error> {
-    let variable = |one: &String| {
-        let (name, value) = one
-            .split_once('=')
-            .filter(|(name, _)| !name.is_empty())
-            .ok_or_else(|| Error::Usage(format!("'{one}' sets no variable; write NAME=VALUE")))?;
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    given.iter().map(variable).collect()
 }
 
 /// Checks that there is such a lock, and the interposer that puts it under

@@ -1,9 +1,9 @@
 //! Makes of arguments and an experiment file two sides of programs, built and ready.
 
-use super::options::{CompareArgs, ProgramOptions};
+use super::options::{CompareArgs, Named, ProgramOptions};
 use crate::arguments::{Common, StoreArgs};
 use crate::comparison::{Comparison, Options, Planned};
-use crate::output::check_writable;
+use crate::output::{FileFormat, check_writable};
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
@@ -28,6 +28,8 @@ const PAIRS: u32 = 20;
 /// A comparison of programs, before anything is built or changed.
 pub(super) struct PlannedPrograms<'a> {
     programs: &'a ProgramOptions,
+    /// The folder of the runs' logs, if it was named.
+    logs: Option<PathBuf>,
     spec: Spec,
     design: Design,
     topology: Topology,
@@ -54,27 +56,34 @@ pub(super) fn planned<'a>(
     args: &'a CompareArgs,
     common: &'a Common,
 ) -> Result<PlannedPrograms<'a>, Error> {
-    args.comparing.check()?;
+    args.comparing.check(common)?;
     let topology = Topology::read();
-    let file = match &args.file {
-        Some(path) => Settings::read(path)?,
-        None => Settings::default(),
+    let set = &args.comparing.set;
+    let (path, commands) = match args.named()? {
+        Named::Nothing => (None, Vec::new()),
+        Named::File(path) => (Some(path), Vec::new()),
+        Named::Commands(commands) => (None, commands),
+    };
+    let file = match path {
+        Some(path) => Settings::read(path, set)?,
+        None => Settings::parse_with("kind = 'compare'", set)?,
     };
     let programs = &args.programs;
-    let settings = programs.settings(&args.settings, &args.command, args.comparing.aa, &file)?;
+    let settings = programs.settings(args, &commands, &file)?;
     let spec = settings.spec();
     spec.check(&topology)?;
     let design = settings
         .design
         .design(PAIRS, Family::Holm, args.comparing.aa)?;
     if let Some(plot) = &programs.plot {
-        check_writable(plot)?;
+        check_writable(plot, FileFormat::Picture, common.force)?;
     }
     let mut options = Options::new(&args.comparing, common, &interrupt::listen()?);
-    options.file = args.file.as_ref().map(|path| path.display().to_string());
+    options.file = path.map(|path| path.display().to_string());
     options.plot = programs.plot.as_deref();
     Ok(PlannedPrograms {
         programs,
+        logs: settings.logs,
         spec,
         design,
         topology,
@@ -142,7 +151,7 @@ impl<'a> PlannedPrograms<'a> {
         let mut launcher = Launcher::new(order.clone(), limit, interrupt)?;
         launcher.cpus.clone_from(&spec.pin);
         launcher.counters = Counters::probe(spec.counters)?;
-        let logs = &self.programs.logs;
+        let logs = &self.logs;
         if let Some(folder) = logs {
             let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
             launcher.keep_logs(folder)?;

@@ -3,7 +3,7 @@
 use super::arguments::CacheArgs;
 use crate::arguments::Common;
 use crate::output::print;
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use locklab_host::error::Error;
 use locklab_kernel::boot::{Accelerator, Qemu};
 use locklab_kernel::cache::Cache;
@@ -14,7 +14,9 @@ use locklab_kernel::settings::GuestSettings;
 use locklab_kernel::spinlock_matrix;
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{GuestRun, Guests, Kernel, profiled};
-use locklab_lab::settings::SEED;
+use locklab_lab::file;
+use locklab_lab::settings::{SEED, over};
+use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,45 +26,73 @@ use std::process::ExitCode;
 pub struct BootArgs {
     /// bzImage, or vmlinux with a PVH entry
     pub image: PathBuf,
-    /// Its modules, such as /lib/modules/VERSION
-    #[arg(long, value_name = "DIR")]
-    pub modules: Option<PathBuf>,
-    /// The workload that runs inside
-    #[arg(long, value_enum, default_value_t = Workload::Fstat)]
-    pub workload: Workload,
-    /// Processes, where the workload has several
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub processes: u64,
-    /// Options added to the kernel's command line
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub cmdline: String,
-    /// Seed of every random choice
-    #[arg(long, value_name = "N", default_value_t = SEED)]
+    /// Workloads to run, of which there is one here, with its processes where it has several, as
+    /// fstat:4
+    #[arg(long, value_name = "NAME", default_value = "fstat", value_parser = load)]
+    pub workload: Load,
+    /// Seed of every random choice [default: 1]
+    #[arg(long, value_name = "N", default_value_t = SEED, hide_default_value = true)]
     pub seed: u64,
-    /// Boot without the plugin too, and report its slowdown
-    #[arg(long)]
-    pub slowdown: bool,
+    /// Set any key of an experiment file, such as operations=1000, modules=DIR (such as
+    /// /lib/modules/VERSION), cmdline=TEXT, which is added to the kernel's, or slowdown=true,
+    /// which boots without the plugin too
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     #[command(flatten)]
     pub(crate) guests: GuestSettings,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }
 
+/// Returns the load that a workload names.
+fn load(text: &str) -> Result<Load, String> {
+    let (name, processes) = text.split_once(':').unwrap_or((text, "1"));
+    let workload = Workload::from_str(name, false).map_err(|_| {
+        let all: Vec<_> = Workload::value_variants()
+            .iter()
+            .map(|workload| workload.name())
+            .collect();
+        format!(
+            "there is no workload '{name}'; there are {}",
+            all.join(", ")
+        )
+    })?;
+    let processes = processes.parse().map_err(|_| {
+        format!("'{processes}' is no number of processes; write a workload as fstat:4")
+    })?;
+    Ok(Load {
+        processes,
+        ..Load::new(workload)
+    })
+}
+
+/// What `--set` may set of one boot.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct BootSettings {
+    /// The modules of the kernel.
+    modules: Option<PathBuf>,
+    /// Options added to the kernel's command line.
+    cmdline: String,
+    /// Says whether to boot without the plugin too, and report its slowdown.
+    slowdown: bool,
+    #[serde(flatten)]
+    guests: GuestSettings,
+}
+
 pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Result<ExitCode, Error> {
-    let vcpus = args.guests.vcpus();
-    let mut load = Load {
-        processes: args.processes,
-        vcpus,
-        ..Load::new(args.workload)
-    };
-    if let Some(operations) = args.guests.operations {
+    let set: BootSettings = file::parse_with("", &args.set)?;
+    let guests = over(&args.guests, &set.guests)?;
+    let mut load = args.workload.clone();
+    load.vcpus = guests.vcpus();
+    if let Some(operations) = guests.operations {
         load.operations = operations;
     }
     load.check()?;
-    args.guests.check(std::slice::from_ref(&load))?;
-    if args.slowdown && args.guests.lock_profile {
+    guests.check(std::slice::from_ref(&load))?;
+    if set.slowdown && guests.lock_profile {
         return Err(Error::Usage(
-            "--lock-profile counts nothing by the plugin, so --slowdown has nothing to compare; \
+            "lock_profile counts nothing by the plugin, so slowdown has nothing to compare; \
              leave one of them out"
                 .into(),
         ));
@@ -73,32 +103,32 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             args.image.display()
         )));
     }
-    let qemu = Qemu::find()?.modelling(&args.guests)?;
+    let qemu = Qemu::find()?.modelling(&guests)?;
     if common.dry_run {
         return dry_run(args, &load, &qemu, common);
     }
     let kernel = Kernel {
         images: vec![args.image.clone()],
-        modules: args.modules.clone(),
+        modules: set.modules.clone(),
         source: None,
-        cmdline: args.cmdline.clone(),
+        cmdline: set.cmdline.clone(),
     };
-    let probe = args.guests.probe_options();
+    let probe = guests.probe_options();
     let (accelerator, why) = choose(cache, &qemu, &kernel, probe, std::slice::from_ref(&load))?;
-    if args.slowdown && accelerator == Accelerator::Kvm {
+    if set.slowdown && accelerator == Accelerator::Kvm {
         return Err(Error::Usage(
-            "--slowdown is that of the plugin, which counts only in QEMU's translator; leave it out, or \
-             add --tcg"
+            "slowdown is that of the plugin, which counts only in QEMU's translator; leave it out, or \
+             add --set tcg=true"
                 .into(),
         ));
     }
-    let guests = Guests {
+    let machine = Guests {
         cache,
         qemu: &qemu,
         accelerator,
-        limit: args.guests.limit(),
+        limit: guests.limit(),
     };
-    if args.guests.lock_profile {
+    if guests.lock_profile {
         load = profiled(&load, accelerator);
     }
     let once = |counted: bool| {
@@ -110,7 +140,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
             counted,
             alone: false,
         };
-        guests
+        machine
             .run(&run)?
             .map_err(|invalid| Error::Failed(invalid.to_string()))
     };
@@ -118,7 +148,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
     if load.profile {
         return profile(&load, &measured, (accelerator, &why), common);
     }
-    let plain = if args.slowdown {
+    let plain = if set.slowdown {
         Some(once(false)?)
     } else {
         None

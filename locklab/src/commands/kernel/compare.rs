@@ -1,6 +1,6 @@
-//! `locklab kernel compare`: builds, boots and judges two kernels.
+//! `locklab compare` with kernels: builds, boots and judges two of them.
 
-use super::arguments::CompareArgs;
+use super::arguments::Asked;
 use crate::comparison::{Comparison, Options, Planned};
 use locklab_host::error::Error;
 use locklab_judge::Family;
@@ -17,7 +17,7 @@ use serde_json::json;
 const LAYOUTS: u32 = 8;
 
 /// A comparison of two kernels, before anything is built.
-pub struct PlannedKernels<'a> {
+pub(super) struct PlannedKernels<'a> {
     /// Holds what is built and booted.
     pub plan: Plan,
     /// Sources and builds.
@@ -32,22 +32,19 @@ pub struct PlannedKernels<'a> {
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
 /// out of range.
 pub(super) fn planned<'a>(
-    args: &CompareArgs,
+    args: &Asked<'_>,
     cache: &'a Cache<'a>,
     options: Options<'a>,
 ) -> Result<PlannedKernels<'a>, Error> {
-    options.args.check()?;
-    let mut experiment = args.file.experiment()?;
-    if args.on.is_some() {
-        experiment.machine.on.clone_from(&args.on);
+    options.args.check(options.common)?;
+    let mut experiment = args.experiment()?;
+    if args.kernels.host.is_some() {
+        experiment.machine.on.clone_from(&args.kernels.host);
     }
-    experiment.machine.typed_disk.clone_from(&args.scratch_disk);
-    let plan = plan(
-        experiment,
-        &args.workload,
-        (&args.design, &args.guests),
-        options.args.aa,
-    )?;
+    let disk = &args.kernels.scratch_disk;
+    experiment.machine.typed_disk.clone_from(disk);
+    let settings = (args.design, &args.kernels.guests);
+    let plan = plan(experiment, &args.workloads()?, settings, options.args.aa)?;
     Ok(PlannedKernels {
         plan,
         cache,
@@ -60,8 +57,8 @@ pub(super) fn planned<'a>(
 ///
 /// # Errors
 /// [`Error::Usage`] if a number is out of range, or a load needs KVM that
-/// `--tcg` excludes.
-pub fn plan(
+/// `tcg` excludes.
+fn plan(
     mut experiment: Experiment,
     workloads: &[Workload],
     (design, guests): (&DesignSettings, &GuestSettings),

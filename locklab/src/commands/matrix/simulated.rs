@@ -3,12 +3,12 @@
 use super::settings::MatrixSettings;
 use crate::arguments::{Common, ComparingArgs, workers};
 use crate::comparison::{Comparison, Options};
-use crate::output::check_writable;
+use crate::output::{FileFormat, check_writable};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
-use locklab_published::modelled::{Extras, Simulated, Spec, default_threads, with_vcpus};
+use locklab_published::modelled::{Extras, Simulated, with_vcpus};
 use locklab_sim::Machine;
 use std::sync::Arc;
 
@@ -26,13 +26,15 @@ pub(super) fn comparison<'a>(
     common: &'a Common,
     on: &str,
 ) -> Result<Comparison<'a>, Error> {
-    let (modelled, extras) = (&settings.modelled, &settings.extras);
-    if let Some(path) = &extras.trace {
-        check_writable(path)?;
+    let (locks, extras) = (&settings.locks, &settings.extras);
+    if let Some(path) = &extras.perfetto {
+        check_writable(path, FileFormat::Timeline, common.force)?;
     }
-    let machine = with_vcpus(Machine::named(on)?, modelled.vcpus)?;
-    let spec = spec(settings, args.aa, &machine)?;
-    let design = settings
+    let machine = with_vcpus(Machine::named(on)?, locks.modelled.vcpus)?;
+    let cells = settings.cells(machine.cpus(), || locks.threads_on(&machine))?;
+    let names = [settings.baseline.as_str(), settings.experiment(args.aa)];
+    let spec = locks.spec_modelled(names, cells);
+    let design = locks
         .design
         .without_retry("is for what is measured, and this is simulated; give more --pairs")?
         .design(PAIRS, Family::FalseDiscovery, args.aa)?;
@@ -40,7 +42,7 @@ pub(super) fn comparison<'a>(
     let instrument =
         Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))?.with(Extras {
             band: extras.band,
-            trace: extras.trace.clone(),
+            perfetto: extras.perfetto.clone(),
             seed: design.seed,
             quiet: common.quiet,
         });
@@ -49,25 +51,5 @@ pub(super) fn comparison<'a>(
         instrument: Box::new(instrument),
         options: Options::new(args, common, &interrupt),
         note: None,
-    })
-}
-
-fn spec(settings: &MatrixSettings, aa: bool, machine: &Machine) -> Result<Spec, Error> {
-    let modelled = &settings.modelled;
-    let threads = || {
-        modelled
-            .vcpus
-            .map_or_else(|| default_threads(machine), |n| vec![n])
-    };
-    Ok(Spec {
-        acquisitions: modelled.acquisitions,
-        operations: modelled.operations,
-        placement: modelled.placement,
-        physical: modelled.physical,
-        ..Spec::new(
-            &settings.baseline,
-            settings.experiment(aa),
-            settings.cells(threads)?,
-        )
     })
 }

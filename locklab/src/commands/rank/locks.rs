@@ -28,18 +28,18 @@ pub(super) struct Place<'a> {
 /// cannot be ranked, or fewer than two are left.
 pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Question, Error> {
     let usage = |text: String| Err(Error::Usage(text));
-    let all = args.locks.is_empty();
+    let all = args.names.is_empty();
     if aa {
-        return match (&args.locks[..], &args.against) {
-            ([name], None) => Ok(copies(&own::subject(name, &args.own)?)),
+        return match (&args.names[..], &args.wanted.against) {
+            ([name], None) => Ok(copies(&own::subject(name, &args.locks.own)?)),
             _ => usage("--aa ranks copies of one lock; name that one alone".into()),
         };
     }
     if let Some(twice) = args
-        .locks
+        .names
         .iter()
         .enumerate()
-        .find_map(|(i, name)| args.locks[..i].contains(name).then_some(name))
+        .find_map(|(i, name)| args.names[..i].contains(name).then_some(name))
     {
         return usage(format!(
             "{twice} is named twice; name each lock once (--aa ranks copies of one lock, and \
@@ -50,15 +50,18 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
         let every = subject::all().into_iter();
         every.chain(locklab_own_lock::registered()).collect()
     } else {
-        let named = args.locks.iter().map(|name| own::subject(name, &args.own));
+        let named = args
+            .names
+            .iter()
+            .map(|name| own::subject(name, &args.locks.own));
         named.collect::<Result<_, _>>()?
     };
     let mut question = Question {
-        against: args.against.is_some(),
+        against: args.wanted.against.is_some(),
         ..Question::default()
     };
-    if let Some(today) = &args.against {
-        let today = own::subject(today, &args.own)?;
+    if let Some(today) = &args.wanted.against {
+        let today = own::subject(today, &args.locks.own)?;
         if let Err(why) = fits(&today, place) {
             return usage(format!("{} cannot be ranked: {why}", today.info.name));
         }
@@ -66,9 +69,13 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
         asked.retain(|subject| subject.info.name != today.info.name);
         question.subjects.push(described(&today));
     }
-    check_shared(&args.turns.mix(), asked.iter())?;
+    check_shared(&args.locks.turns.mix(), asked.iter())?;
     for subject in asked {
-        let lacking = args.needs.iter().find_map(|need| need.lacking(&subject));
+        let lacking = args
+            .wanted
+            .needs
+            .iter()
+            .find_map(|need| need.lacking(&subject));
         let name = subject.info.name;
         match (lacking, fits(&subject, place)) {
             (None, Ok(())) => question.subjects.push(described(&subject)),
@@ -77,7 +84,7 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
             (Some(why), _) | (None, Err(why)) => question.left_out.push((name.into(), why)),
         }
     }
-    if args.against.is_none() {
+    if args.wanted.against.is_none() {
         // All others are compared with the first, so that it should be the last
         // to fail.
         let is_own = |name: &str| matches!(Source::parse(name), Ok(Some(_)));

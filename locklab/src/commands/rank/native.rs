@@ -9,7 +9,7 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::settings::Limit;
-use locklab_native::{Native, Spec, default_threads};
+use locklab_native::{Native, default_threads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +28,10 @@ pub(super) fn comparison<'a>(
     common: &'a Common,
 ) -> Result<Comparison<'a>, Error> {
     let native = Native::probe();
-    let mut spec = spec(args, native.topology.order.len());
-    let replay = match &args.trace {
+    let cpus = args.locks.cpus(native.topology.order.len());
+    let cells = args.cells_on(cpus, || default_threads(cpus));
+    let mut spec = args.locks.spec_here(["", ""], cells, Duration::ZERO);
+    let replay = match &args.wanted.replay {
         Some(file) => {
             let replay = replayed::replay(file)?;
             spec.cells.threads = replayed::workers(args, &replay)?;
@@ -48,40 +50,25 @@ pub(super) fn comparison<'a>(
     question.early = true;
     let locks = question.subjects.len();
     let seconds = (2 * locks).clamp(10, 60) as u64;
-    spec.time = Duration::from_secs(args.here.time.map_or(seconds, u64::from));
+    spec.time = Duration::from_secs(args.locks.here.time.map_or(seconds, u64::from));
     spec.baseline = question.subjects[0].lock.clone();
     spec.experiment = question.subjects[1].lock.clone();
     let plan = replayed::plan(spec, replay, &native)?;
     // Of many copies none has a bias to be stored.
     let design =
-        args.design
+        args.locks
+            .design
             .without_retry(NO_RETRY)?
             .design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
     let (instrument, experiment) =
         native.ranking(question, plan, design, Arc::clone(&interrupt))?;
     let mut options = Options::new(comparing, common, &interrupt);
-    options.time_limit = args.here.time_limit.map(Limit::duration);
+    options.time_limit = args.locks.here.time_limit.map(Limit::duration);
     Ok(Comparison {
         instrument: Box::new(instrument),
         experiment,
         options,
         note: None,
     })
-}
-
-/// Returns the specification of the arguments without its locks, with the defaults of a
-/// machine of `cpus` CPUs.
-fn spec(args: &RankSettings, cpus: usize) -> Spec {
-    let here = &args.here;
-    let pin = here.pin.as_ref().map(|cpus| cpus.0.clone());
-    let cpus = pin.as_ref().map_or(cpus, Vec::len).max(1);
-    Spec {
-        cells: args.cells_on(cpus, || default_threads(cpus)),
-        pin,
-        processes: here.processes,
-        slice: here.slice_us.map(|us| Duration::from_micros(us.into())),
-        layout: here.layout,
-        ..Spec::new("", "")
-    }
 }

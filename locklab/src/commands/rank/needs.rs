@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Names what a lock must be able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub enum Need {
+pub(crate) enum Need {
     /// An attempt that does not wait.
     Try,
     /// A wait that can be given up.
@@ -40,6 +40,7 @@ impl FromStr for Need {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
+        let word = word.trim();
         if let Some((_, need)) = WORDS.iter().find(|(name, _)| *name == word) {
             return Ok(*need);
         }

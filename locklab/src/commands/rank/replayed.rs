@@ -1,4 +1,4 @@
-//! `locklab rank --trace FILE`: the locks under a recorded program.
+//! `locklab rank --replay FILE`: the locks under a recorded program.
 
 use super::arguments::RankSettings;
 use locklab_host::error::Error;
@@ -9,20 +9,20 @@ use std::path::Path;
 
 /// Refuses what a recording says itself.
 pub(super) fn check(args: &RankSettings, machine: Option<&str>) -> Result<(), Error> {
-    const WHY: &str = "does not go with --trace: the recording says what threads do";
+    const WHY: &str = "does not go with --replay: the recording says what threads do";
     if let Some(machine) = machine {
         return Err(Error::Usage(format!(
-            "--trace is replayed on this machine; leave out --on {machine}"
+            "--replay is replayed on this machine; leave out --on {machine}"
         )));
     }
     let lengths = [
-        ("--critical", args.cells.critical.is_some()),
-        ("--non-critical", args.cells.non_critical.is_some()),
+        ("--critical", args.locks.cells.critical.is_some()),
+        ("--non-critical", args.locks.cells.non_critical.is_some()),
     ];
     if let Some((option, _)) = lengths.iter().find(|(_, given)| *given) {
         return Err(Error::Usage(format!("{option} {WHY}")));
     }
-    refuse(&args.turns, WHY)
+    refuse(&args.locks.turns, WHY)
 }
 
 /// Returns the program of the recording in `file`.
@@ -40,7 +40,7 @@ pub(super) fn replay(file: &Path) -> Result<Replay, Error> {
 
 /// Returns the numbers of workers for the numbers of threads that were asked for.
 pub(super) fn workers(args: &RankSettings, replay: &Replay) -> Result<Vec<usize>, Error> {
-    let asked = match &args.cells.threads {
+    let asked = match &args.locks.cells.threads {
         Some(threads) => threads.distinct().into_iter().map(Some).collect(),
         None => vec![None],
     };

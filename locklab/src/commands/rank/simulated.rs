@@ -9,8 +9,7 @@ use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
 use locklab_lab::instrument::Instrument as _;
-use locklab_lab::ranking::Question;
-use locklab_published::modelled::{Ranked, Spec, default_threads, with_vcpus};
+use locklab_published::modelled::{Ranked, with_vcpus};
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_workload::Cells;
 use std::sync::Arc;
@@ -30,12 +29,10 @@ pub(super) fn comparison<'a>(
     common: &'a Common,
     on: &str,
 ) -> Result<Comparison<'a>, Error> {
-    let machine = with_vcpus(Machine::named(on)?, args.modelled.vcpus)?;
-    let vcpus = args.modelled.vcpus;
-    let threads = || vcpus.map_or_else(|| default_threads(&machine), |n| vec![n]);
+    let machine = with_vcpus(Machine::named(on)?, args.locks.modelled.vcpus)?;
     let cells = Cells {
         latency: true,
-        ..args.cells_on(machine.cpus(), threads)
+        ..args.cells_on(machine.cpus(), || args.locks.threads_on(&machine))
     };
     let place = Place {
         threads: cells.most_threads(),
@@ -46,10 +43,12 @@ pub(super) fn comparison<'a>(
     };
     let question = question(args, comparing.aa, &place)?;
     let design =
-        args.design
+        args.locks
+            .design
             .without_retry(NO_RETRY)?
             .design(BLOCKS, Family::FalseDiscovery, false)?;
-    let spec = spec(args, cells, &question);
+    let names = [0, 1].map(|i| question.subjects[i].lock.as_str());
+    let spec = args.locks.spec_modelled(names, cells);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));
     let instrument = Ranked::new(spec, question, machine, seed, workers(), stop)?;
@@ -59,15 +58,4 @@ pub(super) fn comparison<'a>(
         options: Options::new(comparing, common, &interrupt),
         note: None,
     })
-}
-
-fn spec(args: &RankSettings, cells: Cells, question: &Question) -> Spec {
-    let lock = |i: usize| question.subjects[i].lock.as_str();
-    Spec {
-        acquisitions: args.modelled.acquisitions,
-        operations: args.modelled.operations,
-        placement: args.modelled.placement,
-        physical: args.modelled.physical,
-        ..Spec::new(lock(0), lock(1), cells)
-    }
 }

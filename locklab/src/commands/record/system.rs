@@ -1,6 +1,6 @@
 //! `locklab record --system` and `--kernel`: recordings by the kernel's events.
 
-use super::arguments::RecordArgs;
+use super::arguments::{RecordArgs, Running};
 use crate::arguments::Common;
 use crate::output::print;
 use locklab_host::error::Error;
@@ -14,12 +14,12 @@ use std::process::ExitCode;
 /// Returns what is to be recorded by the kernel's events: what the arguments ask for, or a
 /// program in which nothing of pthread would be seen.
 pub(super) fn asked(args: &RecordArgs, common: &Common) -> Option<SystemRecording> {
-    let target = match (args.pid, &args.cgroup) {
-        (Some(process), _) => Target::Process(process),
-        (None, Some(folder)) => Target::Cgroup(folder.clone()),
-        (None, None) => Target::Command(args.command.clone()),
+    let target = match &args.pid {
+        Some(Running::Process(process)) => Target::Process(*process),
+        Some(Running::Cgroup(folder)) => Target::Cgroup(folder.clone()),
+        None => Target::Command(args.command.clone()),
     };
-    let by_kernel = args.system || args.kernel || args.pid.is_some() || args.cgroup.is_some();
+    let by_kernel = args.system || args.kernel || args.pid.is_some();
     if !by_kernel {
         let why = takes_no_pthread_lock(args.command.first()?)?;
         if !is_permitted() {
@@ -32,13 +32,13 @@ pub(super) fn asked(args: &RecordArgs, common: &Common) -> Option<SystemRecordin
         }
     }
     Some(SystemRecording {
-        file: args.output.clone(),
+        file: args.file(),
         source: match args.kernel {
             true => Source::Kernel,
             false => Source::System,
         },
         target,
-        seconds: args.seconds,
+        seconds: args.time,
         megabytes: args.megabytes,
         whole: args.whole,
     })

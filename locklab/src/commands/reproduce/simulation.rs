@@ -1,13 +1,12 @@
 //! Published experiments that are simulated: by name, or by a file of the
 //! user's.
 
+use crate::arguments::Common;
 use crate::arguments::workers;
-use crate::arguments::{Common, ComparingArgs};
 use crate::output::print;
 use locklab_document::render;
 use locklab_host::error::Error;
 use locklab_lab::progress::Progress;
-use locklab_lab::settings::{DesignSettings, refuse};
 use locklab_published::{File, Reproduction, log_error, report, simulate_experiment};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,20 +18,7 @@ use std::process::ExitCode;
 /// [`Error::Usage`] if the file or its reference cannot be read or is invalid,
 /// or an option is for measured comparisons only; [`Error::Failed`] if a lock
 /// does not work in the simulator, or standard output cannot be written.
-pub fn file(
-    path: &Path,
-    design: &DesignSettings,
-    comparing: &ComparingArgs,
-    common: &Common,
-) -> Result<ExitCode, Error> {
-    let measured = DesignSettings {
-        seed: None,
-        ..design.clone()
-    };
-    let why = "is for comparisons that are judged; a published experiment is simulated beside its \
-               figures";
-    refuse(&measured, why)?;
-    refuse(comparing, why)?;
+pub fn file(path: &Path, seed: u64, common: &Common) -> Result<ExitCode, Error> {
     let file = File::read(path)?;
     if common.dry_run {
         return dry_run(path, &file, common);
@@ -40,7 +26,7 @@ pub fn file(
     let title = path.file_stem().unwrap_or_default().to_string_lossy();
     let progress = Progress::new(1, "simulations", common.quiet);
     let shows = |at, of| progress.set(at as u64, of as u64, &title);
-    let (seed, workers) = (design.seed(), workers());
+    let workers = workers();
     let (report, times) = match &file {
         File::Experiment(both) => {
             let (experiment, reference) = &**both;

@@ -22,12 +22,9 @@ pub struct PruneArgs {
     /// In one of these states
     #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
     pub state: Vec<PrunedState>,
-    /// Also remove single samples that cannot be read
-    #[arg(long)]
-    pub damaged: bool,
 }
 
-/// States of experiments that can be removed; one that runs cannot.
+/// States of what can be removed; an experiment that runs cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrunedState {
     /// Nothing could be measured
@@ -38,6 +35,8 @@ pub enum PrunedState {
     Done,
     /// Its description cannot be read
     Damaged,
+    /// Single samples, of any experiment, that cannot be read
+    DamagedSamples,
 }
 
 /// Removes the requested experiments, or prints what would be removed.
@@ -49,11 +48,12 @@ pub(super) fn run(there: &Store, args: &PruneArgs, common: &Common) -> Result<Ex
         let value = state.to_possible_value();
         value.map_or(String::new(), |value| value.get_name().to_owned())
     };
+    let is_whole = |state: &&PrunedState| **state != PrunedState::DamagedSamples;
     let prune = Prune {
         ids: args.ids.clone(),
         older_than: args.older_than,
-        states: args.state.iter().map(state).collect(),
-        damaged_rows: args.damaged,
+        states: args.state.iter().filter(is_whole).map(state).collect(),
+        damaged_rows: args.state.iter().any(|s| !is_whole(&s)),
     };
     let pruned = match common.dry_run {
         true => there.prunable(&prune),

@@ -1,5 +1,6 @@
 //! Tests of the user's own among what `verify` is asked for: run, and shown as text.
 
+use super::AtMost;
 use crate::own::own_test;
 use locklab_document::number;
 use locklab_document::page::wrapped;
@@ -25,9 +26,17 @@ pub(super) fn tests(args: &super::VerifyArgs) -> Result<(Vec<OwnTest>, Vec<Strin
 
 /// Returns how far the options let a test be explored.
 pub(super) fn limits(args: &super::VerifyArgs) -> TestLimits {
+    let executions = args.bound(|bound| match bound {
+        AtMost::Executions(n) => Some(*n),
+        _ => None,
+    });
+    let seconds = args.bound(|bound| match bound {
+        AtMost::Seconds(n) => Some(*n),
+        _ => None,
+    });
     TestLimits {
-        executions: args.executions.unwrap_or(u64::MAX),
-        duration: args.seconds.map(std::time::Duration::from_secs),
+        executions: executions.unwrap_or(u64::MAX),
+        duration: seconds.map(std::time::Duration::from_secs),
     }
 }
 

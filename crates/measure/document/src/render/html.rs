@@ -60,6 +60,7 @@ pub fn html(document: &Document) -> String {
             head {
                 (PreEscaped(r#"<meta charset="utf-8"/>"#))
                 (PreEscaped(r#"<meta name="viewport" content="width=device-width, initial-scale=1"/>"#))
+                (PreEscaped(r#"<meta name="generator" content="Locklab"/>"#))
                 title { (title) }
                 // Without this a browser asks the server for an icon.
                 (PreEscaped(r#"<link rel="icon" href="data:,"/>"#))

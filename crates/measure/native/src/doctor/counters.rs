@@ -37,9 +37,10 @@ pub(super) fn checks(environment: &Environment) -> Vec<Check> {
             State::Limited,
             "no hardware event counts here, so cycles and misses cannot be measured",
         );
-        checks.push(
-            check.remedy("locklab icache -- CMD models them; such figures are marked as modelled"),
-        );
+        checks
+            .push(check.remedy(
+                "locklab frontend -- CMD models them; such figures are marked as modelled",
+            ));
     }
     checks
 }

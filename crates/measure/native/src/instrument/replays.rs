@@ -87,7 +87,6 @@ fn program() -> Program {
         classes: vec![class(2, true), class(2, false)],
         modules: Vec::new(),
         holds: Vec::new(),
-        timeline: Vec::new(),
         recorded: Recorded {
             window_ns: 10_000.0,
             matched_ns: 100.0,
@@ -221,7 +220,7 @@ fn processes_are_refused() {
         .to_string();
     assert_eq!(
         why,
-        "a recorded program is replayed by threads; leave out --processes"
+        "a recorded program is replayed by threads; leave out processes"
     );
 }
 

@@ -41,7 +41,7 @@ impl Plan {
     ) -> Result<Self, Error> {
         if spec.processes {
             return Err(Error::Usage(
-                "a recorded program is replayed by threads; leave out --processes".into(),
+                "a recorded program is replayed by threads; leave out processes".into(),
             ));
         }
         let turn = replay.turn_ns();

@@ -108,9 +108,9 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     refused(|s| s.time = Duration::ZERO, "--time");
     refused(
         |s| s.slice = Some(Duration::from_micros(10)),
-        "--slice-us 50",
+        "--set slice_us=50",
     );
-    refused(|s| s.layout = Some(99), "--layout 0 to 7");
+    refused(|s| s.layout = Some(99), "--set layout=0 to 7");
     refused(
         |s| s.cells.critical = vec![u64::MAX],
         "more than a machine can count",

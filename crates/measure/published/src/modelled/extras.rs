@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Extras {
     /// Says which of the model's assumptions a ratio depends on.
     pub band: bool,
-    /// The file for a trace of a short run of the experiment's lock.
-    pub trace: Option<PathBuf>,
+    /// The file for a timeline of a short run of the experiment's lock.
+    pub perfetto: Option<PathBuf>,
     /// The seed of these runs.
     pub seed: u64,
     /// Says whether the progress of the band is not shown.
@@ -28,7 +28,7 @@ impl Extras {
     /// Makes what was asked for, on `workers` threads, and appends it.
     ///
     /// # Errors
-    /// A lock does not work in the simulator, or the trace cannot be written.
+    /// A lock does not work in the simulator, or the timeline cannot be written.
     pub(crate) fn append(
         &self,
         spec: &Spec,
@@ -46,14 +46,14 @@ impl Extras {
             report.push(band_section(&bands));
             report.data.insert("band".into(), json!(bands));
         }
-        match &self.trace {
-            Some(path) => self.write_trace(spec, machine, path),
+        match &self.perfetto {
+            Some(path) => self.write_timeline(spec, machine, path),
             None => Ok(()),
         }
     }
 
-    /// Writes the trace of a run with the most threads.
-    fn write_trace(&self, spec: &Spec, machine: &Machine, path: &Path) -> Result<(), Error> {
+    /// Writes the timeline of a run with the most threads.
+    fn write_timeline(&self, spec: &Spec, machine: &Machine, path: &Path) -> Result<(), Error> {
         let Some(place) = spec.cells.places().into_iter().max_by_key(|place| place[0]) else {
             return Ok(());
         };

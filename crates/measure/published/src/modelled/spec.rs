@@ -140,7 +140,7 @@ impl Spec {
             .is_some_and(|physical| physical == 0 || physical > there)
         {
             return Err(Error::Usage(format!(
-                "--physical must be from 1 to {there}, what {} has",
+                "physical must be from 1 to {there}, what {} has",
                 machine.name
             )));
         }
@@ -149,7 +149,7 @@ impl Spec {
             (has_small, self.placement)
         {
             return Err(Error::Usage(format!(
-                "--placement {} pins threads whatever a core can do, and {} has big and small \
+                "placement {} pins threads whatever a core can do, and {} has big and small \
                  cores: leave it out (big cores first), or give compact or random",
                 placement.name(),
                 machine.name
@@ -157,17 +157,17 @@ impl Spec {
         }
         if self.acquisitions == Some(0) {
             return Err(Error::Usage(
-                "a run of no acquisitions shows nothing; give --acquisitions 1000".into(),
+                "a run of no acquisitions shows nothing; give --set acquisitions=1000".into(),
             ));
         }
         if self.operations == Some(0) {
             return Err(Error::Usage(
-                "threads that do no operations show nothing; give --operations 1000".into(),
+                "threads that do no operations show nothing; give --set operations=1000".into(),
             ));
         }
         if self.operations.is_some() && self.acquisitions.is_some() {
             return Err(Error::Usage(
-                "--operations says when each thread ends, and --acquisitions when all do; leave \
+                "operations says when each thread ends, and acquisitions when all do; leave \
                  out one of the two"
                     .into(),
             ));
@@ -183,9 +183,8 @@ impl Spec {
                 true => Ok(()),
                 false => Err(Error::Usage(
                     "fstat touches no lines, takes one lock and has no length; leave out \
-                     --reads, --lines, --locks, --nested, --distribution, --hold-sleep, --hog \
-                     and --unit, or use \
-                     --workload units"
+                     --reads, --unit, lines, locks, nested, distribution, hold_sleep and hog, or \
+                     the workload"
                         .into(),
                 )),
             };

@@ -50,7 +50,6 @@ pub(crate) fn program(threads: &[&[Step]], locks: usize, channels: usize) -> Pro
         }],
         modules: Vec::new(),
         holds: Vec::new(),
-        timeline: Vec::new(),
         recorded: Recorded::default(),
     }
 }

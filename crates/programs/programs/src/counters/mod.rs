@@ -137,7 +137,7 @@ impl Counters {
                         kind: Kind::Software,
                         why: Some(format!(
                             "{why}. Software events stand in; instructions and L1i misses can be \
-                             modelled with 'locklab icache -- CMD'."
+                             modelled with 'locklab frontend -- CMD'."
                         )),
                     },
                     Err(_) => none(Some(format!("{why}; nothing is counted."))),

@@ -51,8 +51,8 @@ pub(super) fn words(common: Option<&String>, subject: &Subject) -> Result<Vec<St
     let build = subject.build.as_ref().map(|b| b.display().to_string());
     if command.contains("{build}") && build.is_none() {
         return Err(Error::Usage(format!(
-            "'{command}' names {{build}}, and no build is given; give --baseline-build and \
-             --experiment-build"
+            "'{command}' names {{build}}, and no build is given; give --set baseline.build=DIR and \
+             --set experiment.build=DIR"
         )));
     }
     let command = command.replace("{build}", &build.unwrap_or_default());

@@ -1,65 +1,63 @@
-//! `locklab screen`: workloads, ranked by the possible cost of inlining.
+//! `locklab frontend --workload LIST`: workloads, ranked by the possible cost of inlining.
 
+use super::FrontendArgs;
 use crate::arguments::Common;
 use crate::output::print;
-use clap::Args;
 use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::Topology;
-use locklab_lab::settings::{Limit, Renamed};
 use locklab_programs::counters::{Counters, Mode};
 use locklab_programs::fault::Fault;
 use locklab_programs::icache::Model;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::screen::{Screened, screen};
-use locklab_programs::settings::{RUN_LIMIT, RunLimit};
+use locklab_programs::settings::RUN_LIMIT;
 use locklab_programs::workloads::WorkloadSpec;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// `locklab screen`.
-#[derive(Debug, Args)]
-pub struct ScreenArgs {
-    /// Workloads, as `locklab compare --workload` takes them
-    #[arg(required = true)]
-    pub workloads: Vec<String>,
-    /// Runs of each, after one warm-up run
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    pub runs: u32,
-    /// Amount of work in a run, relative to the default
-    #[arg(long, value_name = "FACTOR")]
-    pub scale: Option<f64>,
-    /// Time limit of one run, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = RUN_LIMIT)]
-    pub run_limit: Limit,
-    /// The name of this limit in 0.2, refused with the new one.
-    #[arg(long, hide = true)]
-    pub time_limit: Option<Renamed<RunLimit>>,
-}
+/// Runs of each workload, unless another number was given.
+const RUNS: u32 = 3;
 
-/// Runs `locklab screen`.
+/// Runs `locklab frontend --workload LIST`.
 ///
 /// # Errors
 /// [`Error::Usage`] if a workload does not exist or a number is out of range,
 /// [`Error::Failed`] if no temporary folder can be made or standard output
 /// cannot be written, [`Error::Interrupted`] after Ctrl-C.
-pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
+pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
+    for (option, given) in [
+        ("--processor", args.processor.is_some()),
+        ("--before", args.before.is_some()),
+        ("--l1i", args.l1i.is_some()),
+        ("--next-line", args.next_line),
+        ("--exact", args.exact),
+        ("--hot", args.hot.is_some()),
+        ("--stdout", args.stdout.is_some()),
+    ] {
+        if given {
+            return Err(Error::Usage(format!(
+                "{option} is for one program; leave it out with --workload"
+            )));
+        }
+    }
     let mut workloads = Vec::new();
-    for name in &args.workloads {
-        let mut workload = WorkloadSpec::parse(name)?;
+    for name in &args.workload {
+        let mut workload = WorkloadSpec::parse(name.trim())?;
         workload.scale = args.scale;
         workload.workload()?;
         workloads.push(workload);
     }
+    let runs = args.runs.unwrap_or(RUNS);
     if common.dry_run {
-        return print(&dry_run(&workloads, args.runs, common.json));
+        return print(&dry_run(&workloads, runs, common.json));
     }
     let counters = Counters::probe(Mode::Frontend);
     let why = counters.as_ref().err().map(ToString::to_string);
-    let limit = args.run_limit.duration();
+    let limit = args.run_limit.unwrap_or(RUN_LIMIT).duration();
     let mut launcher = Launcher::new(Topology::read().order, limit, interrupt::listen()?)?;
     launcher.counters = counters.unwrap_or_else(|_| Counters::none());
     // Where the processor has no such counter, the model is used instead.
@@ -69,12 +67,10 @@ pub fn run(args: &ScreenArgs, common: &Common) -> Result<ExitCode, Error> {
         .and_then(|m| m.as_ref().err().map(ToString::to_string));
     let model = model.and_then(Result::ok);
     let rows =
-        screen(&workloads, args.runs, model.as_ref(), &mut launcher).map_err(
-            |fault| match fault {
-                Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
-                other => Error::Failed(other.to_string()),
-            },
-        )?;
+        screen(&workloads, runs, model.as_ref(), &mut launcher).map_err(|fault| match fault {
+            Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
+            other => Error::Failed(other.to_string()),
+        })?;
     print(&if common.json {
         let provenance = match &model {
             Some(model) => json!({ "source": "model", "name": model.geometry.to_string() }),

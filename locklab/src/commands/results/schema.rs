@@ -1,21 +1,13 @@
-//! `locklab schema`: JSON schemas, for editors and for programs that read
+//! `locklab results schema`: JSON schemas, for editors and for programs that read
 //! results.
 
 use crate::kinds::KINDS;
 use crate::output::print;
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use locklab_host::error::Error;
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-
-/// `locklab schema`.
-#[derive(Debug, Args)]
-pub struct SchemaArgs {
-    /// The kind of document [default: all, as one object]
-    #[arg(value_enum)]
-    pub of: Option<SchemaOf>,
-}
 
 /// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,18 +18,21 @@ pub enum SchemaOf {
     Results,
     /// Results that `locklab judge` writes with --json
     Judge,
+    /// No schema: an experiment file with every setting
+    Example,
 }
 
-/// Prints a schema.
+/// Prints a schema, or the example.
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn run(args: &SchemaArgs) -> Result<ExitCode, Error> {
+pub(super) fn run(of: Option<SchemaOf>) -> Result<ExitCode, Error> {
     let results = locklab_lab::report::results::schema;
-    let schema = match args.of {
+    let schema = match of {
         Some(SchemaOf::Experiment) => experiment(),
         Some(SchemaOf::Results) => results(),
         Some(SchemaOf::Judge) => locklab_samples::schema(),
+        Some(SchemaOf::Example) => return print(locklab_programs::settings::EXAMPLE),
         None => json!({
             "experiment": experiment(),
             "results": results(),

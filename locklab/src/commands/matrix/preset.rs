@@ -5,12 +5,12 @@
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A situation. Lengths are in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Preset {
+pub(crate) enum Preset {
     /// A counter: 10 ns under the lock, 50 outside
     Counter,
     /// Short sections: 100 ns, 500 outside
@@ -44,7 +44,7 @@ impl Preset {
     }
 
     /// Returns the numbers of threads on so many CPUs, if it sets them.
-    pub(super) fn threads(self, cpus: usize) -> Option<Vec<usize>> {
+    pub(crate) fn threads(self, cpus: usize) -> Option<Vec<usize>> {
         (self == Self::Oversubscribed).then(|| vec![2 * cpus, 4 * cpus])
     }
 
@@ -57,30 +57,28 @@ impl Preset {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::RankSettings;
+    use super::super::settings::LockSettings;
     use super::*;
-    use clap::Parser;
     use locklab_host::error::Error;
+    use locklab_lab::file;
+    use locklab_workload::{Cells, Work};
 
-    #[derive(Parser)]
-    struct Command {
-        #[command(flatten)]
-        settings: RankSettings,
+    fn settings(words: &str) -> Result<LockSettings, Error> {
+        let set: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        file::parse_with::<LockSettings>("", &set)?.with_preset(false)
     }
 
-    fn settings(words: &str) -> Result<RankSettings, Error> {
-        let words = std::iter::once("rank").chain(words.split(' '));
-        Command::parse_from(words).settings.with_preset()
+    fn cells(settings: &LockSettings) -> Cells {
+        let cells = &settings.cells;
+        cells.cells(&settings.turns, Work::Units, || vec![1, 2], [&[1], &[32]])
     }
 
     #[test]
-    fn a_preset_is_the_options_that_it_stands_for() {
-        let burst = settings("--preset burst").unwrap();
-        let typed = "--unit ns --critical 100 --non-critical 2000 --distribution bursty";
-        let typed = settings(typed).unwrap();
-        let cells = |settings: &RankSettings| settings.cells(|| vec![1, 2]);
-        assert_eq!(cells(&burst), cells(&typed));
-        let hog = settings("--preset hog --threads 4").unwrap();
+    fn a_preset_is_the_settings_that_it_stands_for() {
+        let burst = settings("preset=burst").unwrap();
+        let typed = settings("unit=ns critical=100 non_critical=2000 distribution=bursty");
+        assert_eq!(cells(&burst), cells(&typed.unwrap()));
+        let hog = settings("preset=hog threads=[4]").unwrap();
         assert_eq!(cells(&hog).threads, [4]);
         assert_eq!(cells(&hog).mix.hog, 100_000);
         assert_eq!(Preset::Oversubscribed.threads(8), Some(vec![16, 32]));
@@ -89,17 +87,17 @@ mod tests {
 
     #[test]
     fn what_a_preset_sets_is_not_given_as_well() {
-        for (words, option) in [
-            ("--preset burst --distribution uniform", "--distribution"),
-            ("--preset readers --reads 50", "--reads"),
-            ("--preset long --critical 4", "--critical"),
-            ("--preset many-locks --locks 4", "--locks"),
-            ("--preset oversubscribed --threads 4", "--threads"),
-            ("--preset short --unit ns", "--unit"),
+        for (words, name) in [
+            ("preset=burst distribution=uniform", "distribution"),
+            ("preset=readers reads=50", "--reads"),
+            ("preset=long critical=4", "--critical"),
+            ("preset=many-locks locks=4", "locks"),
+            ("preset=oversubscribed threads=[4]", "--threads"),
+            ("preset=short unit=ns", "--unit"),
         ] {
             let error = settings(words).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("says what {option} is")) && error.starts_with("--preset"),
+                error.contains(&format!("says what {name} is")) && error.starts_with("--preset"),
                 "{error}"
             );
         }
