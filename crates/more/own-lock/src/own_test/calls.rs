@@ -47,11 +47,10 @@ const TABLE: &[(&str, Call)] = &[
     ("pthread_setconcurrency", nothing),
     // Mutexes.
     ("pthread_mutex_init", |[m, a, ..], s| {
-        // SAFETY: the attributes, which the test has made.
-        let kind = if a == 0 {
-            0
-        } else {
-            unsafe { memory(a as usize, 4) }
+        let kind = match a {
+            0 => 0,
+            // SAFETY: the attributes, which the test has made.
+            _ => unsafe { memory(a as usize, 4) },
         };
         init_mutex(m, kind, s)
     }),
