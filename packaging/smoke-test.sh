@@ -46,7 +46,7 @@ check "the store" prints 'mcs' locklab results list
 check "the interposer" exits_with 7 locklab run --lock mcs -- sh -c 'exit 7'
 check "the recorder" prints '^Locks of sh' \
     sh -c 'locklab record -o "$0" -- sh -c : 2>&1' "$scratch/trace"
-verify_c='locklab locks --new "$0" >&2 && locklab verify "$0" --at-most executions=200 2>&1'
+verify_c='locklab locks -o "$0" >&2 && locklab verify "$0" --at-most executions=200 2>&1'
 if [ "$files" = --static ]; then
     check "a lock in C is refused" prints 'statically linked locklab cannot load a lock' \
         sh -c "$verify_c || [ \$? = 1 ]" "$scratch/mine.c"

@@ -154,7 +154,7 @@ pub(crate) fn candidates(
     Ok((candidates, assumptions))
 }
 
-/// Runs `locklab locks --new FILE`: writes the template.
+/// Runs `locklab locks -o FILE`: writes the template.
 ///
 /// # Errors
 /// [`Error::Usage`] if the file exists already or is no C or C++ file by its

@@ -61,7 +61,7 @@ fn no_file_of_the_user_is_lost() {
             "add --force",
         ),
         ("machine fit notes", "add --force"),
-        ("locks --new mine.c", "name another file"),
+        ("locks -o mine.c", "name another file"),
     ] {
         refused(folder.path(), line, words);
     }

@@ -41,7 +41,7 @@ fn refused(output: &Output, code: i32) -> String {
 fn no_folder_is_left_behind() {
     let folder = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    stdout(&locklab(folder.path(), &["locks", "--new", "mine.c"]));
+    stdout(&locklab(folder.path(), &["locks", "-o", "mine.c"]));
     let left_by = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_locklab"))
             .current_dir(folder.path())
@@ -63,7 +63,7 @@ fn no_folder_is_left_behind() {
 fn a_template_goes_through_a_matrix_simulated_and_here() {
     let folder = tempfile::tempdir().unwrap();
     let at = |arguments: &[&str]| locklab(folder.path(), arguments);
-    assert!(stdout(&at(&["locks", "--new", "mine.c"])).contains("Wrote mine.c"));
+    assert!(stdout(&at(&["locks", "-o", "mine.c"])).contains("Wrote mine.c"));
     let small = [
         "--threads",
         "2",
@@ -105,7 +105,7 @@ fn both_compilers_are_understood() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    stdout(&locklab(folder.path(), &["locks", "--new", "mine.c"]));
+    stdout(&locklab(folder.path(), &["locks", "-o", "mine.c"]));
     let cpp = "#include <locklab_lock.h>
 #include <atomic>
 struct spin { std::atomic<int> held; };
@@ -163,8 +163,8 @@ fn what_is_wrong_is_said_before_anything_runs() {
     std::fs::write(folder.path().join("bad.c"), "int x = ;\n").unwrap();
     let text = refused(&at(&["matrix", "./bad.c", "ticket", "--on", "flat-16"]), 1);
     assert!(text.contains("bad.c does not compile"), "{text}");
-    stdout(&at(&["locks", "--new", "mine.c"]));
-    let text = refused(&at(&["locks", "--new", "mine.c"]), 2);
+    stdout(&at(&["locks", "-o", "mine.c"]));
+    let text = refused(&at(&["locks", "-o", "mine.c"]), 2);
     assert!(text.contains("there already"), "{text}");
     let odd = [
         "matrix", "mine.c", "ticket", "--on", "flat-16", "--cflags", "'",

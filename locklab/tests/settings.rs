@@ -202,7 +202,7 @@ fn a_dry_run_writes_nothing_and_json_is_json() {
                   --set acquisitions=100 --quiet --store a.sqlite";
     locklab(folder.path(), stored).assert().success();
     for (line, file) in [
-        ("locks --new mine.c", "mine.c"),
+        ("locks -o mine.c", "mine.c"),
         ("results merge a.sqlite --store b.sqlite", "b.sqlite"),
     ] {
         let would = predicate::str::starts_with("Would ");

@@ -68,6 +68,10 @@ fn the_page_of_a_command_has_its_name() {
     let mut commands = 0;
     for line in contents.lines().filter(|line| line.starts_with("- [`")) {
         let command = line.split('`').nth(1).unwrap();
+        // A page of a part of a command has a name of its own.
+        if command.contains(' ') {
+            continue;
+        }
         assert!(line.ends_with(&format!("]({command}.md)")), "{line}");
         commands += 1;
     }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 pub const COMMANDS: &[(&str, &str)] = &[
     ("icache", "locklab frontend"),
     ("kernel compare", "locklab compare FILE"),
-    ("new-lock", "locklab locks --new FILE"),
+    ("new-lock", "locklab locks -o FILE"),
     ("schema", "locklab results schema"),
     ("screen", "locklab frontend --workload LIST"),
     ("trace", "locklab results show FILE"),

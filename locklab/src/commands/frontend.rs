@@ -54,9 +54,9 @@ pub struct FrontendArgs {
     /// Write the executions of each block, as CSV that footprint reads
     #[arg(long, value_name = "FILE")]
     pub hot: Option<PathBuf>,
-    /// Write the program's standard output to a file
-    #[arg(long, value_name = "FILE")]
-    pub stdout: Option<PathBuf>,
+    /// The file to write: the program's standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Time limit of one run in seconds, after which it is killed [default: 3600; with
     /// --workload 120]
     #[arg(long, value_name = "SECONDS")]
@@ -124,7 +124,7 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     for (path, format) in [
         (&args.hot, FileFormat::Blocks),
-        (&args.stdout, FileFormat::Printed),
+        (&args.output, FileFormat::Printed),
     ] {
         if let Some(path) = path {
             check_writable(path, format, common.force)?;
@@ -174,7 +174,7 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         hot.as_deref(),
         (limit, &interrupt),
     )?;
-    if let Some(path) = &args.stdout {
+    if let Some(path) = &args.output {
         std::fs::copy(log.with_extension("out"), path)
             .map_err(|e| Error::Failed(format!("cannot write {}: {e}", path.display())))?;
     }

@@ -20,9 +20,9 @@ pub struct LocksArgs {
     /// (kernel:qspinlock)
     #[arg(value_name = "LOCK")]
     pub names: Vec<String>,
-    /// Write a lock of your own to start from: a C file, which must not exist yet
-    #[arg(long, value_name = "FILE", conflicts_with = "names")]
-    pub new: Option<PathBuf>,
+    /// The file to write: a lock of your own to start from, in C; it must not exist yet
+    #[arg(long, short, value_name = "FILE", conflicts_with = "names")]
+    pub output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) own: OwnLockArgs,
 }
@@ -33,7 +33,7 @@ pub struct LocksArgs {
 /// [`Error::Usage`] if there is no lock of that name, [`Error::Failed`] if
 /// standard output cannot be written.
 pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
-    if let Some(file) = &args.new {
+    if let Some(file) = &args.output {
         return own::new_lock(file, common).and_then(|text| print(&text));
     }
     let mut ours = true;

@@ -250,7 +250,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
     for (path, format) in updates.iter().copied().chain(steps) {
         check_writable(path, format, common.force)?;
     }
-    if !common.quiet && !std::io::stderr().is_terminal() {
+    if !candidates.is_empty() && !common.quiet && !std::io::stderr().is_terminal() {
         let locks = number::count(candidates.len(), "lock");
         message::print(format_args!("Checking {locks}, with a line now and then."));
     }

@@ -277,12 +277,14 @@ fn instrument(
     };
     let mut objects = vec![object];
     for source in sources {
-        let of = |ending: &str| folder.join(format!("{source}.{ending}"));
+        let code = folder.join(format!("{source}.c"));
+        // The unit's own object may have the name of this source.
+        let object = folder.join(format!("{source}.c.o"));
         let mut arguments: Vec<String> = BOTH.iter().map(|s| (*s).into()).collect();
         let quiet = ["-w", "-fno-builtin", "-c", "-o"];
-        arguments.extend(words(&quiet, &[&of("o"), &of("c")]));
+        arguments.extend(words(&quiet, &[&object, &code]));
         plain.checked(unit, &arguments)?;
-        objects.push(of("o"));
+        objects.push(object);
     }
     let library = at("so");
     let link = |definitions: &str| {

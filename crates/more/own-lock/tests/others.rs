@@ -117,6 +117,13 @@ macro_rules! broken {
     )*};
 }
 
+// Nothing on a stack is shared that only its own thread accesses, atomically or not.
+kept! {
+    an_atomic_local_variable: "others/atomic_local.c" [];
+    an_atomic_parameter: "others/atomic_local.c" ["-DPARAMETER"];
+    a_plain_local_variable: "others/atomic_local.c" ["-DPLAIN_LOCAL"];
+}
+
 kept! {
     bounded_without_pause_fixed: "others/bounded_without_pause.c" ["-DFIXED"];
     two_words: "others/two_words.c" [];

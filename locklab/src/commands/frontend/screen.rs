@@ -36,7 +36,7 @@ pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Erro
         ("--next-line", args.next_line),
         ("--exact", args.exact),
         ("--hot", args.hot.is_some()),
-        ("--stdout", args.stdout.is_some()),
+        ("--output", args.output.is_some()),
     ] {
         if given {
             return Err(Error::Usage(format!(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `locklab record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// The file for the recording, which must not be one yet [default: locklab.trace]
+    /// The file to write: the recording, which must not be one yet [default: locklab.trace]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Seconds to measure or to record

@@ -69,8 +69,8 @@ pub(super) fn shown(result: &TestResult) -> String {
             wrapped("", &holds) + "Left out:\n" + &left_out.collect::<String>()
         }
         TestOutcome::Fails(why) => {
-            wrapped("", &format!("{name} FAILS: {why}."))
-                + &wrapped("", &format!("It was found after {explored}."))
+            let found = format!("{name} FAILS: {why}. It was found after {explored}.");
+            wrapped("", &found)
         }
         TestOutcome::NotChecked(why) => wrapped("", &format!("{name} is not checked: {why}.")),
     };
@@ -89,9 +89,6 @@ pub(super) fn shown(result: &TestResult) -> String {
             })
             .collect();
         text += &format!("\n{}\n{LEGEND}\n", interleaving(&steps, SHOWN));
-    }
-    if let Some(replay) = result.replay.as_ref().filter(|replay| !replay.is_empty()) {
-        text += &wrapped("", &format!("The same execution again: --replay {replay}"));
     }
     text + "\n"
 }

@@ -59,10 +59,7 @@ impl Part {
             });
             if !pool.contains(&address) && !data.contains(&address) {
                 if is_on_a_stack(address) {
-                    panic!(
-                        "not checked: {place} shares memory of a thread's stack; keep queue nodes \
-                         in the context"
-                    );
+                    on_a_stack(address, place);
                 }
                 panic!(
                     "crash at {place} (address {address:#x}, which is neither the lock's nor a \
@@ -244,6 +241,14 @@ impl Part {
             }
         }
     }
+}
+
+/// Ends the model at an access to a thread's stack that threads share.
+pub(super) fn on_a_stack(address: usize, place: Place) -> ! {
+    debug_assert!(is_on_a_stack(address), "{address:#x}");
+    panic!(
+        "not checked: {place} shares memory of a thread's stack; keep queue nodes in the context"
+    )
 }
 
 /// Returns whether this is memory of a thread that is in the lock's code.

@@ -5,7 +5,7 @@
 //! must not race. Must never run outside a model, except for `lab_init`, which
 //! precedes the model.
 
-use super::access::{CONSUME, Part, order};
+use super::access::{CONSUME, Part, on_a_stack, order};
 use super::race::Access;
 use super::used::accesses;
 use super::waits::{comes_to, has_changed, has_read, has_updated, others_went_on, relax};
@@ -62,6 +62,11 @@ pub(super) extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, si
         // SAFETY: `lab_init` of the lock in its place.
         return unsafe { memory(address, size) };
     }
+    if is_own(address) {
+        waits_alone(address, site);
+        // SAFETY: a live variable of this thread.
+        return unsafe { memory(address, size) };
+    }
     comes_to(&frame, address, site);
     let me = thread();
     let mo = heads_a_dependency(mo, size == 8);
@@ -96,6 +101,10 @@ pub(super) extern "C-unwind" fn store(
         // SAFETY: as `load`.
         return unsafe { set_memory(address, size, value) };
     }
+    if is_own(address) {
+        // SAFETY: as `load`.
+        return unsafe { set_memory(address, size, value) };
+    }
     comes_to(&frame, address, site);
     has_changed();
     let part = Part::at(address, size, site);
@@ -114,8 +123,11 @@ pub(super) extern "C-unwind" fn update(
 ) -> u64 {
     let frame = entered();
     let value = low(size, value);
-    if !flush(site) {
+    let modelled = flush(site);
+    if !modelled {
         accesses(address, size as usize, site);
+    }
+    if !modelled || is_own(address) {
         // SAFETY: as `load`.
         unsafe {
             let old = memory(address, size);
@@ -147,8 +159,11 @@ pub(super) extern "C-unwind" fn compare(
 ) -> u64 {
     let frame = entered();
     let (expected, new) = (low(size, expected), low(size, new));
-    if !flush(site) {
+    let modelled = flush(site);
+    if !modelled {
         accesses(address, size as usize, site);
+    }
+    if !modelled || is_own(address) {
         // SAFETY: as `load`.
         return unsafe { compare_memory(address, size, expected, new) };
     }
@@ -217,6 +232,23 @@ pub(super) extern "C-unwind" fn fence(mo: c_int, site: usize) {
     };
     with(|world| world.place(site)).set_caller();
     Loom::fence(order);
+}
+
+/// The most atomic reads of its own stack that a thread makes in one execution: one that
+/// waits there for another thread, which no step lets run, makes more.
+const READS_ALONE: u32 = 10_000;
+
+/// Notes an atomic read of the thread's own stack. Such a variable is private until another
+/// thread comes to it, whose access says so.
+fn waits_alone(address: usize, site: usize) {
+    let me = thread();
+    let (reads, place) = with(|world| {
+        world.threads[me].reads_alone += 1;
+        (world.threads[me].reads_alone, world.place(site))
+    });
+    if reads > READS_ALONE {
+        on_a_stack(address, place);
+    }
 }
 
 /// Returns whether an address lies on the thread's own stack, or in constants.

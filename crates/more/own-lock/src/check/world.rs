@@ -63,6 +63,8 @@ pub(super) struct Thread {
     pub(super) reads: [Vec<(usize, usize, u64)>; 2],
     /// A loop that counts, and whether the access was made that ends it.
     pub(super) counting: Option<(Place, bool)>,
+    /// Number of its atomic reads of its own stack.
+    pub(super) reads_alone: u32,
 }
 
 /// Describes where a loop came round that is no wait.

@@ -94,7 +94,7 @@ pub struct TestResult {
     pub notes: Vec<String>,
     /// The execution that fails.
     pub steps: Vec<TestStep>,
-    /// What runs it again.
+    /// The choices that lead to it.
     pub replay: Option<String>,
 }
 
@@ -200,8 +200,8 @@ fn explore(library: &std::path::Path, limits: TestLimits) -> Result<TestResult, 
             .collect();
         left_out.extend(report.limit.map(|limit| {
             let what = match limit {
-                Limit::Executions => "--executions allows no more",
-                Limit::Duration => "--seconds allows no more",
+                Limit::Executions => "--at-most executions=N allows no more",
+                Limit::Duration => "--at-most seconds=N allows no more",
                 Limit::Memory => "the graphs that remain take too much memory",
             };
             format!("executions are left: {what}")
