@@ -5,7 +5,7 @@
 //! ```
 //! use locklab_frontend::{Cause, Event, EventTally, Frontend, Instruction, Processor, Sites};
 //! use locklab_frontend::branch;
-//! use crate::icache::{Geometry, Prefetch, Tally};
+//! use locklab_frontend::icache::{Geometry, Prefetch, Tally};
 //!
 //! let processor = Processor::named("zen-3").unwrap();
 //! let l1i = Geometry::default();

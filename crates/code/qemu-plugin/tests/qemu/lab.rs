@@ -65,7 +65,7 @@ impl Lab {
             .args(["-static", "-O1", "-o"])
             .arg(&program)
             .arg("-I")
-            .arg(root.join("../icache/include"))
+            .arg(root.join("../frontend/include"))
             .args(options)
             .arg(root.join("tests/programs").join(source))
             .output()
