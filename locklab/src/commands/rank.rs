@@ -37,7 +37,7 @@ pub(super) fn settings(
 /// Returns the comparison that the command line asks for.
 ///
 /// # Errors
-/// Those of [`comparison`].
+/// The errors of `comparison`.
 pub fn asked<'a>(args: &'a RankArgs, common: &'a Common) -> Result<Comparison<'a>, Error> {
     comparison(args.settings()?, &args.comparing, common)
 }

@@ -7,7 +7,7 @@
 //!
 //! What is explored are execution graphs: events, program order, reads-from, coherence
 //! order. Interleavings that differ in nothing else are one execution. From the inside:
-//! [`run`] runs the threads, `explore` decides which graph is next, `graph` holds it,
+//! `run` runs the threads, `explore` decides which graph is next, `graph` holds it,
 //! `consistency` is the memory model.
 //!
 //! It must never know a lock.
