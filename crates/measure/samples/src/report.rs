@@ -249,7 +249,7 @@ fn few_processes(judged: &JudgedSamples) -> Option<String> {
     let [baseline, experiment] = rows.first()?.of.few?;
     let least = baseline.min(experiment);
     let (are, cannot) = match least {
-        1 => ("is of one process a side".to_owned(), "One".to_owned()),
+        1 => ("is of one process a side".to_owned(), "one".to_owned()),
         n => (
             format!("is of {n} processes a side at least"),
             n.to_string(),

@@ -121,7 +121,7 @@ fn intervals_of_perf_are_no_pairs() {
         said.contains("The files are 9.0 hours apart") || said.contains("apart"),
         "{said}"
     );
-    assert!(said.contains("One process cannot decide"), "{said}");
+    assert!(said.contains("one process cannot decide"), "{said}");
     assert_eq!(gate(&found), Ok(None));
     // A table with such times is no more in turn.
     let of = |first: f64| {

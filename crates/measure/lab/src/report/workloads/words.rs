@@ -128,10 +128,17 @@ pub fn sentence_of_metric(
             "{name} is equal within {margin} %: with {side} it is {by} ({between}), which is \
              small but not zero."
         ),
-        Verdict::Unclear { .. } => format!(
-            "It is unclear whether {name} differs: with {side} it is {by}, but may be equal \
-             ({between})."
-        ),
+        Verdict::Unclear { .. } => {
+            // The samples may show a difference that a bias, drift or the family explains.
+            let shown = estimate.map(|e| e.delta_percent());
+            let but = match shown.is_some_and(|d| d.low > 0.0 || d.high < 0.0) {
+                true => "which these samples alone cannot decide",
+                false => "but may be equal",
+            };
+            format!(
+                "It is unclear whether {name} differs: with {side} it is {by}, {but} ({between})."
+            )
+        }
         Verdict::Invalid(reasons) => {
             let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
             format!("{name} is invalid: {}.", reasons.join("; "))
