@@ -1,9 +1,9 @@
-//! A recording, read from its file once.
+//! A recording: one file, whose records are read again in each pass.
 //!
 //! Whoever has a question about a recorded program asks this: what its threads did and
 //! who waited for which lock ([`Recording::survey`], [`Recording::lock_use`]), and the
-//! program as it can be run again ([`Recording::program`]). It must never read the file
-//! twice, and never name a place itself.
+//! program as it can be run again ([`Recording::program`]). It must never
+//! keep all records in memory, and never name a place itself.
 
 use crate::extract::Limits;
 use crate::fault::Fault;
