@@ -69,9 +69,21 @@ fn threads_that_sleep_to_the_end_do_not_hide_who_waits() {
     };
     let none = recorded(folder.path(), &["./sleepers", "0"]);
     let many = recorded(folder.path(), &["./sleepers", "200"]);
+    hides_nobody(&none, &many);
+}
+
+/// Checks that sleepers change little of what is said of the waiting: its share, unless that
+/// is only a lower bound, and in any case that a lock is named.
+#[track_caller]
+fn hides_nobody(none: &str, many: &str) {
     // Where other programs have the CPUs, two threads seldom meet.
-    let (none, many) = (waiting(&none), waiting(&many));
-    assert!(many > none / 5.0, "{many} % with sleepers, {none} without");
+    let (without, with) = (waiting(none), waiting(many));
+    let bound = many.contains("work spend at least ");
+    assert!(
+        bound || with > without / 5.0,
+        "{with} for {without} %: {many}"
+    );
+    assert!(many.contains("of the waiting is for"), "{many}");
 }
 
 #[test]
@@ -225,10 +237,10 @@ fn threads_that_block_one_by_one_do_not_hide_who_waits() {
     let Some(folder) = compiled("sleepers2", &[]) else {
         return;
     };
-    let none = waiting(&recorded(folder.path(), &["./sleepers2", "0"]));
+    let none = recorded(folder.path(), &["./sleepers2", "0"]);
     for how in ["0", "1"] {
-        let many = waiting(&recorded(folder.path(), &["./sleepers2", "50", how]));
-        assert!(many > none / 5.0, "{many} % with sleepers, {none} without");
+        let many = recorded(folder.path(), &["./sleepers2", "50", how]);
+        hides_nobody(&none, &many);
     }
 }
 
