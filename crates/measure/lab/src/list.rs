@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Vec<u64>, Error> {
 /// Parses a list of numbers from `least` to `most`.
 ///
 /// # Errors
-/// As [`parse`]; what is no whole number is told that range.
+/// Parses as [`parse`] does; the error for what is no whole number names that range.
 pub fn parse_within(text: &str, least: u64, most: u64) -> Result<Vec<u64>, Error> {
     let mut list = Vec::new();
     let number = |item: &str| number(item, text, (least, most));

@@ -50,7 +50,7 @@ impl fmt::Display for Place {
 /// Names an event: its thread, and its number in that thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId {
-    /// The thread.
+    /// Number of the thread that the event belongs to.
     pub thread: u16,
     /// The number of events of that thread before it.
     pub index: u16,
@@ -168,7 +168,7 @@ pub(crate) struct Exchange {
     pub(crate) failure: Ordering,
 }
 
-/// No location.
+/// Stands for the location of an event that accesses none.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// One event of a graph.

@@ -31,7 +31,7 @@ pub use options::Options;
 pub use report::{Failure, FailureKind, Limit, Report, Step};
 use std::rc::Rc;
 
-/// Explores tests.
+/// Explores the executions of tests, as far as its options say.
 #[derive(Clone, Debug, Default)]
 pub struct Explorer {
     options: Options,

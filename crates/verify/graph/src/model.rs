@@ -181,7 +181,7 @@ fn access(
     }
 }
 
-/// Reads.
+/// Adds a read of a location to the graph, and returns the value that it reads.
 fn read_as(
     kind: Kind,
     location: Location,
