@@ -8,12 +8,12 @@ pub mod report_files;
 
 use clap::Args;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use locklab_harness::chunk::Chunk;
+use locklab_harness::gate::FailOn;
+use locklab_harness::list::Cpus;
+use locklab_harness::settings::{Limit, refuse};
+use locklab_harness::workload::check_readers;
 use locklab_host::error::Error;
-use locklab_lab::chunk::Chunk;
-use locklab_lab::gate::FailOn;
-use locklab_lab::list::Cpus;
-use locklab_lab::settings::{Limit, refuse};
-use locklab_lab::workload::check_readers;
 use locklab_native::subject::{self, Subject};
 use locklab_sim::Placement;
 use locklab_workload::Mix;
@@ -52,7 +52,7 @@ pub struct StoreArgs {
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize, JsonSchema)]
 #[command(next_help_heading = "Locks of your own")]
 #[serde(default)]
-pub struct OwnLockArgs {
+pub struct UserLockArgs {
     /// Compiler arguments for a lock of your own, such as '-DSLOTS=64
     /// -Iinclude'
     #[arg(

@@ -5,8 +5,8 @@
 //! It must not refer to any particular lock.
 
 pub use locklab_locks::NativePlatform;
-pub use locklab_own_lock::bring as lock;
 pub use locklab_sim::Sim;
+pub use locklab_user_lock::bring as lock;
 pub use locklab_verify::Loom;
 
 /// The `main` of a harness: the `locklab` command, in which these locks, each

@@ -1,5 +1,5 @@
 //! The path of every comparison, whatever is compared: what is planned, then the
-//! instrument with its experiment, run, judged and shown.
+//! backend with its experiment, run, judged and shown.
 //!
 //! It is entered once, by [`carry_out`]. It must never know what is compared.
 
@@ -11,16 +11,16 @@ use crate::kinds;
 use crate::output::{command_line, print, write_file};
 use announcement::announcement;
 use locklab_document::{Document, render};
+use locklab_harness::backend::Backend;
+use locklab_harness::experiment::{Experiment, Provenance};
+use locklab_harness::gate::{FailOn, fails, not_complete};
+use locklab_harness::report::{self, Context};
+use locklab_harness::runner::Stop;
+use locklab_harness::session::{Measured, Session};
+use locklab_harness::store::{Listed, Store};
+use locklab_harness::verdicts::{Verdicts, judge};
 use locklab_host::error::Error;
 use locklab_host::message;
-use locklab_lab::experiment::{Experiment, Provenance};
-use locklab_lab::gate::{FailOn, fails, not_complete};
-use locklab_lab::instrument::Instrument;
-use locklab_lab::report::{self, Context};
-use locklab_lab::runner::Stop;
-use locklab_lab::session::{Measured, Session};
-use locklab_lab::store::{Listed, Store};
-use locklab_lab::verdicts::{Verdicts, judge};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub trait Planned<'a> {
 /// A comparison that can be run.
 pub struct Comparison<'a> {
     /// Holds what measures or simulates it.
-    pub instrument: Box<dyn Instrument + 'a>,
+    pub backend: Box<dyn Backend + 'a>,
     /// Its cells, which have no pairs yet.
     pub experiment: Experiment,
     /// Says how it is carried out and shown.
@@ -91,7 +91,7 @@ pub struct Judged<'a> {
     pub experiment: Experiment,
     /// Holds what the judge says of its cells.
     pub verdicts: Verdicts,
-    /// The report, with what its instrument appends.
+    /// The report, with what its backend appends.
     pub document: Document,
     /// The error, if it did not end normally.
     pub trouble: Option<Error>,
@@ -116,10 +116,10 @@ pub fn carry_out<'a>(planned: impl Planned<'a>, common: &Common) -> Result<ExitC
 
 impl<'a> Planned<'a> for Comparison<'a> {
     fn would_run(&self, json: bool) -> Result<String, Error> {
-        let (experiment, instrument) = (self.chunk()?, &*self.instrument);
+        let (experiment, backend) = (self.chunk()?, &*self.backend);
         Ok(match json {
-            true => announcement::json(&experiment, instrument),
-            false => announcement::text(&experiment, instrument),
+            true => announcement::json(&experiment, backend),
+            false => announcement::text(&experiment, backend),
         })
     }
 
@@ -147,7 +147,7 @@ impl<'a> Comparison<'a> {
     pub fn run(self) -> Result<Judged<'a>, Error> {
         let experiment = self.chunk()?;
         let Self {
-            mut instrument,
+            mut backend,
             options,
             note,
             ..
@@ -156,7 +156,7 @@ impl<'a> Comparison<'a> {
         let store = Store::open(&args.store.path()?)?;
         if !quiet {
             note.iter().for_each(message::print);
-            message::print(announcement(&experiment, &*instrument));
+            message::print(announcement(&experiment, &*backend));
         }
         let session = Session {
             store,
@@ -166,7 +166,7 @@ impl<'a> Comparison<'a> {
             interrupt: &options.interrupt,
             quiet,
         };
-        let measured = session.run(&mut *instrument, experiment)?;
+        let measured = session.run(&mut *backend, experiment)?;
         let mut trouble = trouble(&measured, args.is_kept());
         let Measured {
             experiment, listed, ..
@@ -174,9 +174,9 @@ impl<'a> Comparison<'a> {
         let report = report_of(&experiment, &listed, options.file.clone());
         let (verdicts, mut document) = report.inspect_err(|_| {
             // What was changed is given back all the same; the first error is told.
-            let _ = instrument.finish(&mut Document::default());
+            let _ = backend.finish(&mut Document::default());
         })?;
-        match instrument.finish(&mut document) {
+        match backend.finish(&mut document) {
             Ok(Some(note)) if !quiet => message::print(note),
             Ok(_) => {}
             Err(error) => trouble = trouble.or(Some(error)),
@@ -234,7 +234,7 @@ impl Judged<'_> {
     }
 }
 
-/// Returns the verdicts of an experiment and its report, with what its instrument
+/// Returns the verdicts of an experiment and its report, with what its backend
 /// appends.
 fn report_of(
     experiment: &Experiment,
@@ -320,9 +320,9 @@ mod tests {
     use super::*;
     use crate::arguments::StoreArgs;
     use locklab_document::{Labels, Section};
+    use locklab_harness::backend::{Stopped, Turn};
+    use locklab_harness::experiment::{Cell, Design, Key, Metric, Role, Sample, Source};
     use locklab_judge::Side;
-    use locklab_lab::experiment::{Cell, Design, Key, Metric, Role, Sample, Source};
-    use locklab_lab::instrument::{Stopped, Turn};
     use serde_json::{Value, json};
 
     /// Tosses coins; one that is not sound is lost in the end.
@@ -330,7 +330,7 @@ mod tests {
         is_sound: bool,
     }
 
-    impl Instrument for Coins {
+    impl Backend for Coins {
         fn experiment(&self, design: Design) -> Experiment {
             let metric = Metric::higher("heads", "", Source::Model).with_role(Role::Primary);
             Experiment {
@@ -377,14 +377,14 @@ mod tests {
         let coins = Coins { is_sound };
         Comparison {
             experiment: coins.experiment(Design::usual(10)),
-            instrument: Box::new(coins),
+            backend: Box::new(coins),
             options: Options::new(args, common, &Arc::default()),
             note: None,
         }
     }
 
     #[test]
-    fn what_an_instrument_changed_is_given_back_before_the_report() {
+    fn what_a_backend_changed_is_given_back_before_the_report() {
         let args = ComparingArgs {
             store: StoreArgs {
                 store: Some(":memory:".into()),

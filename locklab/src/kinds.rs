@@ -1,5 +1,5 @@
 //! The kinds of experiments, each declared once: its word, its files and their
-//! schema, the words of its reports, and what its instruments append to them.
+//! schema, the words of its reports, and what its backends append to them.
 //!
 //! A new kind is an entry of [`KINDS`]; `commands::compare` says what carries out
 //! its files. Nothing here runs anything.
@@ -7,11 +7,11 @@
 use crate::commands::matrix::settings::MatrixSettings;
 use crate::commands::rank::arguments::RankSettings;
 use locklab_document::Document;
-use locklab_lab::experiment::Experiment;
-use locklab_lab::file::FileKind;
-use locklab_lab::report::Words;
-use locklab_lab::verdicts::Verdicts;
-use locklab_lab::{matrix, ranking};
+use locklab_harness::experiment::Experiment;
+use locklab_harness::file::FileKind;
+use locklab_harness::report::Words;
+use locklab_harness::verdicts::Verdicts;
+use locklab_harness::{matrix, ranking};
 use schemars::{Schema, SchemaGenerator};
 
 /// A kind of experiment.
@@ -25,11 +25,11 @@ pub(crate) struct Kind {
     pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
     /// The words in which its reports speak of what is compared.
     words: Words,
-    /// Holds what its instruments append to a report, in this order.
+    /// Holds what its backends append to a report, in this order.
     append: &'static [Append],
 }
 
-/// Appends to the report of an experiment what only one instrument knows.
+/// Appends to the report of an experiment what only one backend knows.
 type Append = fn(&Experiment, &Verdicts, &mut Document);
 
 /// Names what is compared.
@@ -95,7 +95,7 @@ pub(crate) fn words(kind: &str) -> Words {
     named(kind).map_or(Words::USUAL, |kind| kind.words)
 }
 
-/// Appends to a report what the instruments of its kind have of their own.
+/// Appends to a report what the backends of its kind have of their own.
 pub(crate) fn append(experiment: &Experiment, verdicts: &Verdicts, report: &mut Document) {
     for append in named(&experiment.kind).map_or(&[][..], |kind| kind.append) {
         append(experiment, verdicts, report);

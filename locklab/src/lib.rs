@@ -1,7 +1,7 @@
 //! The `locklab` command.
 //!
-//! Data flows one way: subject and workload → instrument → samples (store)
-//! → judge → verdicts → report. An instrument knows nothing of statistics, a
+//! Data flows one way: subject and workload → backend → samples (store)
+//! → judge → verdicts → report. A backend knows nothing of statistics, a
 //! report nothing of how a figure was made.
 
 // A message is printed by `locklab_host::message`, which cannot panic.
@@ -13,7 +13,7 @@ pub mod cli;
 pub mod commands;
 pub mod comparison;
 #[cfg(test)]
-#[path = "../../crates/measure/lab/tests/common/golden.rs"]
+#[path = "../../crates/measure/harness/tests/common/golden.rs"]
 mod golden;
 mod kinds;
 mod lock_table;
@@ -77,7 +77,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Compare(args) => commands::compare::run(args, common),
         Command::Kernel(args) => commands::kernel::run(args, common),
         Command::Reproduce(args) => commands::reproduce::run(args, common),
-        Command::Sweep { .. } => Err(Error::Usage(locklab_lab::file::SWEEP.into())),
+        Command::Sweep { .. } => Err(Error::Usage(locklab_harness::file::SWEEP.into())),
         Command::Results(args) => commands::results::run(args, common),
         Command::Locks(args) => commands::locks::run(args, common),
         Command::Verify(args) => commands::verify::run(args, common),
@@ -91,6 +91,6 @@ pub fn run(cli: Cli) -> Result<ExitCode, Error> {
         Command::Frontend(args) => commands::frontend::run(args, common),
         Command::WorkloadProgram(args) => commands::workload_program::run(args),
     };
-    locklab_own_lock::remove_folders();
+    locklab_user_lock::remove_folders();
     outcome
 }

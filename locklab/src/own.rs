@@ -4,12 +4,12 @@
 //! They are compiled before a command begins, so that a fault of a
 //! file is reported first, and are then found by the name that the user gave.
 
-use crate::arguments::{Common, OwnLockArgs};
+use crate::arguments::{Common, UserLockArgs};
 use crate::output::{FileFormat, check_writable};
 use locklab_host::error::Error;
 use locklab_native::subject;
-use locklab_own_lock::{OwnLock, OwnTest, registered_candidate};
 use locklab_sim::current_name;
+use locklab_user_lock::{OwnTest, UserLock, registered_candidate};
 use locklab_verify::Candidate;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use std::path::Path;
 /// compile or contains what cannot be simulated.
 pub(crate) fn register<'a>(
     names: impl IntoIterator<Item = &'a str>,
-    args: &OwnLockArgs,
+    args: &UserLockArgs,
     is_here: bool,
 ) -> Result<(), Error> {
     // A lock that is named twice is registered once.
@@ -60,16 +60,16 @@ pub(crate) fn refuse_for_ours(option: &str, given_for_ours: bool) -> Result<(), 
 /// The same errors as [`register`].
 pub(crate) fn named(
     name: &str,
-    args: &OwnLockArgs,
+    args: &UserLockArgs,
     flags: &[&str],
-) -> Result<Option<OwnLock>, Error> {
+) -> Result<Option<UserLock>, Error> {
     let flags = flags.iter().map(|flag| (*flag).to_owned());
     let flags: Vec<String> = asked_flags(args)?.into_iter().chain(flags).collect();
-    OwnLock::named(name, &flags)
+    UserLock::named(name, &flags)
 }
 
 /// Returns the arguments of `--cflags`.
-fn asked_flags(args: &OwnLockArgs) -> Result<Vec<String>, Error> {
+fn asked_flags(args: &UserLockArgs) -> Result<Vec<String>, Error> {
     let wrong = |text| Error::Usage(format!("--cflags '{text}' has a quote without an end"));
     match &args.cflags {
         None => Ok(Vec::new()),
@@ -81,7 +81,7 @@ fn asked_flags(args: &OwnLockArgs) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// The same errors as [`register`].
-pub(crate) fn own_test(name: &str, args: &OwnLockArgs) -> Result<Option<OwnTest>, Error> {
+pub(crate) fn own_test(name: &str, args: &UserLockArgs) -> Result<Option<OwnTest>, Error> {
     OwnTest::named(name, &asked_flags(args)?)
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn own_test(name: &str, args: &OwnLockArgs) -> Result<Option<OwnTest>
 ///
 /// # Errors
 /// The same errors as [`register`], and if there is no such lock.
-pub(crate) fn subject(name: &str, args: &OwnLockArgs) -> Result<subject::Subject, Error> {
+pub(crate) fn subject(name: &str, args: &UserLockArgs) -> Result<subject::Subject, Error> {
     match named(name, args, &[])? {
         Some(lock) => Ok(lock.subject(name)),
         None => Ok(subject::find(name)?),
@@ -110,7 +110,7 @@ pub(crate) fn candidates(
     locks: &[String],
     c11: bool,
     dependencies: bool,
-    own: &OwnLockArgs,
+    own: &UserLockArgs,
 ) -> Result<(Vec<Candidate>, Assumptions), Error> {
     let mut assumptions = Assumptions::new();
     let known = locklab_verify::names();
@@ -162,10 +162,10 @@ pub(crate) fn candidates(
 pub(crate) fn new_lock(file: &Path, common: &Common) -> Result<String, Error> {
     check_writable(file, FileFormat::Lock, false)?;
     if common.dry_run {
-        locklab_own_lock::check_template(file)?;
+        locklab_user_lock::check_template(file)?;
         return Ok(format!("Would write {}.\n", file.display()));
     }
-    locklab_own_lock::write_template(file)?;
+    locklab_user_lock::write_template(file)?;
     let shown = file.display();
     if common.json {
         let document = json!({ "schema": 1, "kind": "lock", "file": file });

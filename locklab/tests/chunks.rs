@@ -1,7 +1,7 @@
 //! `--chunk`: an experiment in parts, whose merged store is that of the whole.
 
 use assert_cmd::Command;
-use locklab_lab::store::Store;
+use locklab_harness::store::Store;
 use std::path::PathBuf;
 
 /// Eight cells, which take seconds.

@@ -244,7 +244,7 @@ mod linux {
         let child = process(&lab.store(), matrix).spawn().unwrap();
         // It is interrupted half-way: as soon as some samples are stored.
         let stored = || {
-            locklab_lab::store::Store::read(&lab.store())
+            locklab_harness::store::Store::read(&lab.store())
                 .and_then(|store| store.samples(None))
                 .map_or(0, |(samples, _)| samples.len())
         };

@@ -415,7 +415,7 @@ fn former_names_are_gone_and_the_names_of_today_are_there() {
         assert!(tree.find_subcommand(command).is_some(), "{today}");
         assert!(tree.find_subcommand(old).is_none(), "{old}");
     }
-    for name in locklab_lab::settings::WITHOUT_OPTION {
+    for name in locklab_harness::settings::WITHOUT_OPTION {
         let option = format!("--{}", name.replace('_', "-"));
         assert!(
             name == "locks" || !all.contains(&option),

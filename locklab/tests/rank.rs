@@ -233,7 +233,7 @@ fn copies_of_one_lock_are_not_told_apart() {
 fn three_locks_of_the_users_own_are_ranked_on_this_machine() {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../crates/more/own-lock/tests/c"
+        "/../crates/more/user-lock/tests/c"
     );
     let names = ["ticket.c", "ttas.c", "mcs.c"];
     let files: Vec<String> = names

@@ -195,10 +195,10 @@ fn dry_run_says_what_would_run() {
 
 /// Of a file of one's own: what its models reach, and the names of its words.
 #[test]
-fn the_coverage_of_an_own_lock() {
+fn the_coverage_of_an_user_lock() {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../crates/more/own-lock/tests/c"
+        "/../crates/more/user-lock/tests/c"
     );
     let coverage = |file: &str| {
         let path = std::path::Path::new(folder).join(file);

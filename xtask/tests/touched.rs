@@ -199,7 +199,7 @@ fn a_new_lock_touches_at_most_seven_files() {
 
 #[test]
 fn a_new_metric_of_a_matrix_touches_at_most_three_files() {
-    let text = read("crates/measure/lab/src/matrix.rs");
+    let text = read("crates/measure/harness/src/matrix.rs");
     let constants = text.lines().filter_map(|line| {
         let (name, value) = line.strip_prefix("pub const ")?.split_once(": &str = ")?;
         (name != "KIND").then(|| vec![name.to_owned(), value.trim_matches(['"', ';']).to_owned()])

@@ -4,8 +4,8 @@
 //! It must never guess what was meant and run that.
 
 use clap::error::{ContextKind, ErrorKind};
+use locklab_harness::settings::WITHOUT_OPTION;
 use locklab_host::shell;
-use locklab_lab::settings::WITHOUT_OPTION;
 use std::ffi::OsString;
 
 /// The commands of former versions, each with what does the same today.

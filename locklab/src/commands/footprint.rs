@@ -7,9 +7,9 @@ use crate::arguments::Common;
 use crate::output::print;
 use clap::Args;
 use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};
+use locklab_harness::progress::Progress;
 use locklab_host::error::Error;
 use locklab_host::message;
-use locklab_lab::progress::Progress;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,7 +86,7 @@ pub(crate) fn document(footprint: &Footprint) -> Value {
     let mut document = json!({
         "schema": 1,
         "kind": "footprint",
-        "tool": locklab_lab::VERSION,
+        "tool": locklab_harness::VERSION,
         "provenance": "files: the symbol tables and debug information of both inputs",
     });
     if let (Value::Object(document), Ok(Value::Object(fields))) =

@@ -8,10 +8,10 @@ use crate::arguments::{Common, GateArgs};
 use crate::comparison::show;
 use crate::output::{command_line, print};
 use clap::{Args, ValueEnum};
+use locklab_harness::gate::FailOn;
+use locklab_harness::settings::Percent;
 use locklab_host::error::Error;
 use locklab_judge::{Direction, Family, Settings};
-use locklab_lab::gate::FailOn;
-use locklab_lab::settings::Percent;
 use locklab_samples::{
     Format, Judging, Matching, SampleFile, compare, document, fails, judge, read,
 };

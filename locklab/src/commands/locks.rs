@@ -1,14 +1,14 @@
 //! `locklab locks`: every lock, its cost and promises, and how they were
 //! verified.
 
-use crate::arguments::{Common, OwnLockArgs};
+use crate::arguments::{Common, UserLockArgs};
 use crate::lock_table::{row, table};
 use crate::output::print;
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
 use locklab_native::subject::{self, Subject};
-use locklab_own_lock::registered;
+use locklab_user_lock::registered;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub struct LocksArgs {
     #[arg(long, short, value_name = "FILE", conflicts_with = "names")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) own: OwnLockArgs,
+    pub(crate) own: UserLockArgs,
 }
 
 /// Prints the table of locks.

@@ -9,12 +9,12 @@ use crate::arguments::{Common, ComparingArgs, check_shared};
 use crate::comparison::{Comparison, Options};
 use crate::own;
 use clap::Args;
+use locklab_harness::file;
+use locklab_harness::settings::{DesignSettings, Limit, over};
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_host::topology::ranges;
 use locklab_judge::Family;
-use locklab_lab::file;
-use locklab_lab::settings::{DesignSettings, Limit, over};
 use locklab_native::{Native, Plan, default_threads, pairs_for, resolution, subject};
 use settings::{Kind, LockSettings, MatrixSettings, SimulatedExtras};
 use std::path::Path;
@@ -158,14 +158,14 @@ fn native_comparison<'a>(
         .ok()
         .and_then(|store| resolution::read(&resolution::path(&store)?))
         .and_then(|resolution| resolution.predict(&plan, &design, &native.machine));
-    let (instrument, mut experiment) = native.instrument(plan, design, Arc::clone(&interrupt))?;
+    let (backend, mut experiment) = native.backend(plan, design, Arc::clone(&interrupt))?;
     if let Some(prediction) = prediction {
         prediction.note(&mut experiment);
     }
     let mut options = Options::new(args, common, &interrupt);
     options.time_limit = settings.locks.here.time_limit.map(Limit::duration);
     Ok(Comparison {
-        instrument: Box::new(instrument),
+        backend: Box::new(backend),
         experiment,
         options,
         note: only.map(|cpu| format!("Only CPU {cpu} may be used: threads take turns on it.")),

@@ -14,9 +14,9 @@ use crate::arguments::{Common, ComparingArgs};
 use crate::comparison::Comparison;
 use crate::own;
 use arguments::RankSettings;
+use locklab_harness::file;
+use locklab_harness::settings::{DesignSettings, over};
 use locklab_host::error::Error;
-use locklab_lab::file;
-use locklab_lab::settings::{DesignSettings, over};
 use std::path::Path;
 
 /// Returns the settings of an experiment file; the design of the command line takes

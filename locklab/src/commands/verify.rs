@@ -6,17 +6,17 @@ mod document;
 mod table;
 mod tests;
 
-use crate::arguments::{Common, OwnLockArgs};
+use crate::arguments::{Common, UserLockArgs};
 use crate::output::{FileFormat, check_writable, print, write_file};
 use crate::own::candidates;
 use clap::{Args, ValueEnum};
 use coverage::coverage;
 use document::{assumed, document, plan};
 use locklab_document::number;
+use locklab_harness::progress::Progress;
+use locklab_harness::settings::SEED;
 use locklab_host::error::Error;
 use locklab_host::message;
-use locklab_lab::progress::Progress;
-use locklab_lab::settings::SEED;
 use locklab_verify::{
     LockResult, Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES, markdown, record, verify_these,
 };
@@ -92,7 +92,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     #[command(flatten)]
-    pub(crate) own: OwnLockArgs,
+    pub(crate) own: UserLockArgs,
 }
 
 /// The changes of a lock's source that are tried.

@@ -2,21 +2,21 @@
 //! it for `--dry-run`.
 
 use locklab_document::number::{count, duration};
-use locklab_lab::experiment::Experiment;
-use locklab_lab::gate::too_few_pairs;
-use locklab_lab::instrument::Instrument;
+use locklab_harness::backend::Backend;
+use locklab_harness::experiment::Experiment;
+use locklab_harness::gate::too_few_pairs;
 use serde_json::json;
 use std::fmt::Write as _;
 
 /// Returns a line that announces what will be done.
-pub(super) fn announcement(experiment: &Experiment, instrument: &dyn Instrument) -> String {
+pub(super) fn announcement(experiment: &Experiment, backend: &dyn Backend) -> String {
     let pairs = experiment.design.pairs;
     let mut text = format!(
         "{} x {}",
         count(experiment.cells.len(), "cell"),
         count(pairs as usize, "pair")
     );
-    if let Some(time) = instrument.estimate(&experiment.cells, pairs) {
+    if let Some(time) = backend.estimate(&experiment.cells, pairs) {
         let _ = write!(text, ": about {}", duration(time));
     }
     text.push_str(". Ctrl-C reports what is there.");
@@ -27,9 +27,9 @@ pub(super) fn announcement(experiment: &Experiment, instrument: &dyn Instrument)
 }
 
 /// Returns what would run and how long it would take, as JSON.
-pub(super) fn json(experiment: &Experiment, instrument: &dyn Instrument) -> String {
+pub(super) fn json(experiment: &Experiment, backend: &dyn Backend) -> String {
     let design = &experiment.design;
-    let time = instrument.estimate(&experiment.cells, design.pairs);
+    let time = backend.estimate(&experiment.cells, design.pairs);
     let cells: Vec<serde_json::Map<_, _>> = experiment
         .cells
         .iter()
@@ -54,12 +54,12 @@ pub(super) fn json(experiment: &Experiment, instrument: &dyn Instrument) -> Stri
 }
 
 /// Returns the same as text.
-pub(super) fn text(experiment: &Experiment, instrument: &dyn Instrument) -> String {
+pub(super) fn text(experiment: &Experiment, backend: &dyn Backend) -> String {
     let mut text = format!(
         "Would compare {} with {}.\n{}\n",
         experiment.labels.experiment,
         experiment.labels.baseline,
-        announcement(experiment, instrument).replace(" Ctrl-C reports what is there.", "")
+        announcement(experiment, backend).replace(" Ctrl-C reports what is there.", "")
     );
     let facts = &experiment.facts;
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -1,5 +1,5 @@
 //! Holds what tests of several files need.
 
 pub(crate) mod cluster;
-#[path = "../../../crates/measure/lab/tests/common/golden.rs"]
+#[path = "../../../crates/measure/harness/tests/common/golden.rs"]
 pub(crate) mod golden;

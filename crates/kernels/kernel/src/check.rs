@@ -6,8 +6,8 @@
 use crate::guests::{GuestRun, Guests, measured};
 use crate::outcome::{Measured, Outcome};
 use crate::spinlock_matrix::cells;
+use locklab_harness::experiment::Pair;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Pair;
 
 /// The result of the check.
 #[derive(Clone, Debug)]

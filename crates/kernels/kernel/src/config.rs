@@ -68,7 +68,7 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
                 "the configuration test-machine is that of a test machine; give --on ssh:root@testhost".into(),
             ));
         }
-        // Written by the instrument of test machines.
+        // Written by the backend of test machines.
         Some(of_machine) if of_machine.starts_with("test-machine:") => {
             let folder = Path::new(of_machine.trim_start_matches("test-machine:"));
             machine = Some([

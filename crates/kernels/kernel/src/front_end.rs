@@ -6,8 +6,8 @@ use crate::counts::BRANCHES;
 use crate::guests::measured;
 use locklab_document::{Column, Part, Section, Table};
 use locklab_frontend::Cause;
+use locklab_harness::experiment::{Cell, Experiment};
 use locklab_judge::Side;
-use locklab_lab::experiment::{Cell, Experiment};
 
 /// Returns a section for each cell whose front end was modelled.
 pub(crate) fn sections(experiment: &Experiment) -> Vec<Section> {

@@ -6,8 +6,8 @@ use crate::guest;
 use crate::making::Kernel;
 use crate::outcome::{Measured, Outcome};
 use crate::workload::Load;
+use locklab_harness::experiment::Sample;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Sample;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The instrument of real kernels: two kernels that differ in one thing,
+//! The backend of real kernels: two kernels that differ in one thing,
 //! built, booted in QEMU and given the same workload.
 //!
 //! A [`recipe`] says how a kernel is made: source, changes, configuration, compiler.
@@ -6,7 +6,7 @@
 //! [`build`] its image, [`layout`] the same image in other link orders. [`guest`]
 //! packs the first program and the workload's files, [`boot`] runs QEMU, under KVM
 //! where [`kvm`] finds it, [`outcome`] is the result. [`prepare()`] makes everything
-//! that an experiment needs, and [`Kernels`] is the instrument: a pair is one link
+//! that an experiment needs, and [`Kernels`] is the backend: a pair is one link
 //! order and one seed. [`counts`] has the counts of a boot, with what a modelled
 //! front end lost, and [`lock_profile`] says which locks were waited for meanwhile,
 //! if asked. [`report`] has the sections that only kernels add to a report, and
@@ -19,6 +19,7 @@
 // A message is printed by `locklab_host::message`, which cannot panic.
 #![cfg_attr(not(test), warn(clippy::print_stderr))]
 
+mod backend;
 pub mod boot;
 pub mod build;
 pub mod cache;
@@ -29,12 +30,11 @@ pub mod counts;
 pub(crate) mod drivers;
 mod front_end;
 #[cfg(test)]
-#[path = "../../../measure/lab/tests/common/golden.rs"]
+#[path = "../../../measure/harness/tests/common/golden.rs"]
 mod golden;
 pub mod guest;
 mod guests;
 pub mod inline_change;
-mod instrument;
 mod kernel_build;
 pub mod kvm;
 pub mod layout;
@@ -62,8 +62,8 @@ mod torture_modules;
 pub mod typed;
 pub mod workload;
 
+pub use backend::{Kernels, profiled};
 pub use guests::{GuestRun, Guests};
-pub use instrument::{Kernels, profiled};
 pub use making::{Kernel, made};
 pub use plan::{Plan, equipped};
 pub use prepare::{find_programs, prepare};

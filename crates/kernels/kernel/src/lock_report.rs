@@ -7,12 +7,12 @@
 use crate::lock_profile::{LockProfile, LockWaits};
 use crate::outcome::Measured;
 use crate::workload::Load;
-use locklab_document::lock_use::{BothSides, Counts, LockUse, Used};
+use locklab_document::contention_profile::{BothSides, ContentionProfile, Counts, Used};
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::page::wrapped;
 use locklab_document::{Part, Section, render};
+use locklab_harness::experiment::{Cell, Experiment, Sample};
 use locklab_judge::Side;
-use locklab_lab::experiment::{Cell, Experiment, Sample};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -84,8 +84,8 @@ pub fn text(load: &Load, measured: &Measured, translated: bool) -> String {
     if !profile.locks.is_empty() {
         let rows: Vec<Used> = profile.locks.iter().map(used).collect();
         let table = match translated {
-            true => LockUse::table_of_shares(&rows, rows.len()),
-            false => LockUse::table(&rows, rows.len()),
+            true => ContentionProfile::table_of_shares(&rows, rows.len()),
+            false => ContentionProfile::table(&rows, rows.len()),
         };
         let _ = write!(text, "\n{}\n", render::table(&table));
     }

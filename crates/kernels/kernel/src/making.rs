@@ -12,10 +12,10 @@ use crate::recipe::{Experiment, Variant};
 use crate::source::{Tree, tree};
 use crate::spec::{Spec, VariantSizes, sizes};
 use crate::workload::{Load, Workload, cell_key};
+use locklab_harness::experiment::{self as lab, Cell, Labels, Provenance};
+use locklab_harness::progress::Progress;
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::experiment::{self as lab, Cell, Labels, Provenance};
-use locklab_lab::progress::Progress;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

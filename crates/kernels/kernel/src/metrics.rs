@@ -7,8 +7,8 @@ use crate::counts::Counts;
 use crate::outcome::Measured;
 use crate::spinlock_matrix::{self, cells};
 use crate::workload::{Load, Workload};
-use locklab_lab::experiment::{Metric, Role, Source, Values};
-use locklab_lab::metric::{
+use locklab_harness::experiment::{Metric, Role, Source, Values};
+use locklab_harness::metric::{
     CYCLES, CYCLES_KERNEL, CYCLES_READS, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS,
     INSTRUCTIONS_KERNEL, INSTRUCTIONS_USER, L1I_MISSES_KERNEL, L1I_MISSES_USER,
 };

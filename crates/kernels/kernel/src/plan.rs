@@ -7,8 +7,8 @@ use crate::lock_profile::OPTIONS;
 use crate::recipe::Experiment;
 use crate::settings::ProbeOptions;
 use crate::workload::{Load, Workload};
+use locklab_harness::experiment::Design;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Design;
 use std::time::Duration;
 
 /// The plan of an experiment with two kernels.

@@ -1,10 +1,10 @@
 //! Makes of an experiment file the kernels that QEMU can boot, and finds the
 //! accelerator.
 
+use crate::backend::{Kernels, is_model};
 use crate::boot::{Accelerator, Qemu};
 use crate::cache::{Cache, find};
 use crate::guests::Guests;
-use crate::instrument::{Kernels, is_model};
 use crate::kvm::choose;
 use crate::layout::Form;
 use crate::making::{Making, Setting};
@@ -14,9 +14,9 @@ use crate::ready::with_metrics;
 use crate::report::{FRONT_END, MODEL, NO_PREFETCH, SERVER_CPU, SHARED_CPU};
 use crate::torture::torture;
 use crate::workload::{Load, Workload};
+use locklab_harness::backend::Backend as _;
+use locklab_harness::experiment::{self as lab, Provenance};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{self as lab, Provenance};
-use locklab_lab::instrument::Instrument as _;
 
 /// Finds the programs of the workloads, before a build of many minutes.
 ///
@@ -31,7 +31,7 @@ pub fn find_programs(loads: &[Load]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes everything that `plan` needs: the instrument, and the experiment
+/// Makes everything that `plan` needs: the backend, and the experiment
 /// that it will carry out.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ pub fn prepare<'a>(
         clock_unit: accelerator.clock_unit(),
     };
     let prepared = making.experiment(setting, cells);
-    let instrument = Kernels {
+    let backend = Kernels {
         cache,
         accelerator,
         spans: figured.spans,
@@ -128,6 +128,6 @@ pub fn prepare<'a>(
         qemu,
         prepared,
     };
-    let experiment = instrument.experiment(plan.design.clone());
-    Ok((instrument, experiment))
+    let experiment = backend.experiment(plan.design.clone());
+    Ok((backend, experiment))
 }

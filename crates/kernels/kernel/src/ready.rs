@@ -1,9 +1,9 @@
-//! The kernels that every instrument of kernels runs, cell by cell, in a guest of QEMU or
+//! The kernels that every backend of kernels runs, cell by cell, in a guest of QEMU or
 //! on a test machine. It must never boot one.
 
 use crate::making::{Made, ReadyVariant};
 use crate::workload::Load;
-use locklab_lab::experiment::{Cell, Metric};
+use locklab_harness::experiment::{Cell, Metric};
 use serde_json::{Value, json};
 use std::path::Path;
 

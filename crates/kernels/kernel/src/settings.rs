@@ -4,8 +4,8 @@
 use crate::workload::Load;
 use clap::Args;
 use locklab_frontend::Processor;
+use locklab_harness::settings::{Limit, NewName, Renamed};
 use locklab_host::error::Error;
-use locklab_lab::settings::{Limit, NewName, Renamed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

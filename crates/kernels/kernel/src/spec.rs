@@ -4,8 +4,8 @@
 use crate::build::Build;
 use crate::recipe::Variant;
 use locklab_footprint::Footprint;
+use locklab_harness::experiment::Experiment;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Experiment;
 use locklab_published::kernels::KernelSizes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

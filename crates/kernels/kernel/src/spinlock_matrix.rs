@@ -8,8 +8,8 @@
 use crate::lengths::Lengths;
 use crate::outcome::Measured;
 use locklab_document::{Column, Table, render};
-use locklab_lab::experiment::{Key, Metric, Role, Source};
-use locklab_lab::matrix::OPS;
+use locklab_harness::experiment::{Key, Metric, Role, Source};
+use locklab_harness::matrix::OPS;
 
 /// A point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The instrument of kernels on a test machine: the same experiment file as in
+//! The backend of kernels on a test machine: the same experiment file as in
 //! QEMU, on a machine of the user's that ssh reaches.
 //!
 //! The machine's own system is *home*. From there `states` loads a kernel with
@@ -11,12 +11,12 @@
 //! Nothing here may install anything on the machine, write to a disk of it, or
 //! leave it in a measured kernel if there is a way home.
 
+mod backend;
 mod bzimage;
 mod contents;
 mod disk;
 pub mod dry_run;
 pub mod home;
-mod instrument;
 mod modules;
 mod patience;
 mod prepare;
@@ -25,5 +25,5 @@ mod ssh;
 mod states;
 mod torture;
 
-pub use instrument::RemoteKernels;
+pub use backend::RemoteKernels;
 pub use prepare::{doctor, prepare};

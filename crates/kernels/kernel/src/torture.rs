@@ -20,9 +20,9 @@ use crate::plan::{Plan, equipped};
 use crate::recipe::{Experiment, Variant};
 use crate::torture_modules::torture_modules;
 use crate::workload::{Load, Workload};
+use locklab_harness::experiment::Facts;
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::experiment::Facts;
 use std::path::Path;
 
 /// CPUs of the guest. Of two, one holds the lock and the other waits at its pending

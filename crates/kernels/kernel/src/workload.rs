@@ -2,9 +2,9 @@
 //! first program reads.
 
 use crate::lengths::Lengths;
+use locklab_harness::experiment::Key;
+use locklab_harness::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use locklab_host::error::Error;
-use locklab_lab::experiment::Key;
-use locklab_lab::metric::{INSTRUCTIONS_KERNEL, L1I_MISSES_KERNEL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Every model by its name, which is that of the library's own lock where Locklab can measure
 //! it, and the names that models had before.
 //!
-//! The visitors are those of the public catalogue, so that an instrument treats a model as it
+//! The visitors are those of the public catalogue, so that a backend treats a model as it
 //! treats any lock.
 
 use crate::native::NativePlatform;

@@ -1,6 +1,6 @@
 //! Every lock by its name.
 //!
-//! The one place where a name becomes a type: instruments, proofs and the
+//! The one place where a name becomes a type: backends, proofs and the
 //! interposer visit a lock here and are compiled once for each.
 
 use crate::kernel::{

@@ -1,7 +1,7 @@
 //! The interface of every lock, and the description that each lock gives of
 //! itself.
 //!
-//! [`RawLock`] is what instruments, wrappers and the catalogue use. It never
+//! [`RawLock`] is what backends, wrappers and the catalogue use. It never
 //! allocates and protects no data by itself: see [`NodeMutex`](crate::mutex::NodeMutex) and the
 //! `lock_api` implementations for that.
 

@@ -1,13 +1,13 @@
 //! The content of a report, before it is rendered in any form.
 //!
-//! Reports are built elsewhere, instruments append their own sections, and each
+//! Reports are built elsewhere, backends append their own sections, and each
 //! form of output is one function in [`render`]. A document holds words
 //! and figures that are ready to be read; nothing here measures, judges or
 //! claims, nor knows an experiment or a store.
 
 pub mod bars;
+pub mod contention_profile;
 pub mod lines;
-pub mod lock_use;
 pub mod number;
 pub mod page;
 pub mod render;
@@ -76,7 +76,7 @@ pub struct Document {
     /// Says when the first run was made, as `2026-11-20T12:00:00` in UTC, where that is
     /// known.
     pub started: Option<String>,
-    /// The results for programs. Instruments add fields of their own; none of
+    /// The results for programs. Backends add fields of their own; none of
     /// those that are there may be removed or change its meaning.
     pub data: Map<String, Value>,
 }

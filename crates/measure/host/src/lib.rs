@@ -1,7 +1,7 @@
 //! The machine that Locklab runs on.
 //!
 //! CPUs and their topology, clocks, settings that change figures, processes,
-//! signals, and errors with their exit codes: what every instrument needs and
+//! signals, and errors with their exit codes: what every backend needs and
 //! none should implement again. Must never measure a lock, store a figure or
 //! print.
 

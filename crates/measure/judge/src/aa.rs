@@ -1,7 +1,7 @@
-//! Baseline against baseline: the bias of the laboratory itself.
+//! Baseline against baseline: the bias of the harness itself.
 //!
 //! There are two uses, which must never be mixed: [`bias_band`] measures how
-//! far from zero the laboratory may be, to judge *other* pairs with;
+//! far from zero the harness may be, to judge *other* pairs with;
 //! [`aa_check`] tests whether the judge makes false calls. Judging A/A pairs
 //! with the band from the same pairs is a check that cannot fail.
 

@@ -1,14 +1,14 @@
-//! Two locks in a few cells, judged: the instrument by itself, without store
+//! Two locks in a few cells, judged: the backend by itself, without store
 //! and report. `cargo run --release -p locklab-native --example slices --
 //! BASELINE EXPERIMENT [--time S] [--slice-us N] [--threads 1,2,4]
 //! [--critical 0,8] [--non-critical 1,32] [--aa] [--seed N] [--pairs N]
 //! [--repeat N] [--layout N] [--brief] [--record FILE]`
 
+use locklab_harness::experiment::Design;
+use locklab_harness::matrix::OPS;
+use locklab_harness::runner::run_unrecorded;
+use locklab_harness::verdicts::judge;
 use locklab_judge::{Family, Verdict};
-use locklab_lab::experiment::Design;
-use locklab_lab::matrix::OPS;
-use locklab_lab::runner::run_unrecorded;
-use locklab_lab::verdicts::judge;
 use locklab_native::{Native, Plan, Spec, pairs_for};
 use locklab_workload::Cells;
 use std::sync::Arc;
@@ -71,8 +71,7 @@ fn main() -> Result<(), String> {
             retry: 0,
         };
         let interrupt = Arc::new(AtomicBool::new(false));
-        let (mut slices, mut experiment) =
-            native.instrument(plan, design, Arc::clone(&interrupt))?;
+        let (mut slices, mut experiment) = native.backend(plan, design, Arc::clone(&interrupt))?;
         let started = Instant::now();
         let outcome = run_unrecorded(&mut slices, &mut experiment, &interrupt);
         let took = started.elapsed().as_secs_f64();
@@ -87,8 +86,8 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the pairs of an experiment, in the form of crates/measure/lab/tests/recorded.
-fn recorded(experiment: &locklab_lab::experiment::Experiment) -> String {
+/// Returns the pairs of an experiment, in the form of crates/measure/harness/tests/recorded.
+fn recorded(experiment: &locklab_harness::experiment::Experiment) -> String {
     let mut text = String::from("threads,critical,non_critical,baseline,experiment,round_trip\n");
     for cell in &experiment.cells {
         let [threads, critical, non_critical] = cell.key.place().unwrap_or_default();
@@ -104,7 +103,7 @@ fn recorded(experiment: &locklab_lab::experiment::Experiment) -> String {
 }
 
 fn show(
-    experiment: &locklab_lab::experiment::Experiment,
+    experiment: &locklab_harness::experiment::Experiment,
     brief: bool,
     took: f64,
     repeated: u32,

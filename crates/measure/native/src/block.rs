@@ -1,5 +1,5 @@
 //! A block: a number of pairs of slices by the same workers in the same memory.
-//! It is one pair of the laboratory.
+//! It is one pair of the harness.
 //!
 //! Baseline and experiment are built in place, alternately, at one address,
 //! with one set of contexts and one shared section; another pair of slices has

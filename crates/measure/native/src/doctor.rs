@@ -7,7 +7,7 @@
 mod check;
 mod counters;
 #[cfg(test)]
-#[path = "../../lab/tests/common/golden.rs"]
+#[path = "../../harness/tests/common/golden.rs"]
 mod golden;
 mod placement;
 mod programs;
@@ -18,10 +18,10 @@ pub use check::{Check, State};
 pub use report::{json, text};
 
 use check::STORE;
+use locklab_harness::store::Store;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;
-use locklab_lab::store::Store;
 use std::path::{Path, PathBuf};
 
 /// Runs every check, including whether samples can be stored in `store` (or why

@@ -5,8 +5,8 @@ use crate::layout::LAYOUTS;
 use crate::plan::Plan;
 use crate::probe::Native;
 use crate::work::Calibration;
+use locklab_harness::experiment::Facts;
 use locklab_host::topology::{idle_policy, ranges};
-use locklab_lab::experiment::Facts;
 
 /// CPUs that differ by more than this factor are of different kinds; the least of
 /// many rounds repeats to within less.

@@ -11,8 +11,8 @@ use crate::latency::{quantile, saved};
 use crate::layout::LAYOUTS;
 use crate::round_trip::median;
 use hdrhistogram::Histogram;
-use locklab_lab::experiment::{Invalid, Placement, Sample, Values};
-use locklab_lab::matrix::{
+use locklab_harness::experiment::{Invalid, Placement, Sample, Values};
+use locklab_harness::matrix::{
     CPU_NS, CPU_SHARE, EQUAL_SHARE, HANDOFFS, JAIN, JAIN_1MS, LATENCY_MAX, LATENCY_P50,
     LATENCY_P99, LATENCY_P999, MIN_OVER_MAX, MIN_OVER_MAX_1MS, OPS, READ_P50, READ_P99, READ_P999,
     READ_STARVED, STREAK_MAX, STREAK_MEAN, WRITE_P50, WRITE_P99, WRITE_P999, WRITE_STARVED,
@@ -21,7 +21,7 @@ use locklab_lab::matrix::{
 use locklab_workload::starving;
 use serde::{Deserialize, Serialize};
 
-/// Details of a block that only this instrument knows; the same for both sides
+/// Details of a block that only this backend knows; the same for both sides
 /// except the first two and the outcome of their slices.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Detail {
@@ -43,7 +43,7 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    /// Returns the details in a sample of this instrument.
+    /// Returns the details in a sample of this backend.
     pub(crate) fn of(sample: &Sample) -> Option<Self> {
         Self::deserialize(&sample.detail).ok()
     }

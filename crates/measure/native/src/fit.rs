@@ -13,12 +13,12 @@ use crate::probe::Native;
 use crate::round_trip::{self, median};
 use crate::work::Calibration;
 use locklab_document::number;
+use locklab_harness::VERSION;
+use locklab_harness::backend::{Backend as _, Turn};
+use locklab_harness::experiment::{Design, Order};
+use locklab_harness::placement::gap;
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;
-use locklab_lab::VERSION;
-use locklab_lab::experiment::{Design, Order};
-use locklab_lab::instrument::{Instrument as _, Turn};
-use locklab_lab::placement::gap;
 use locklab_workload::Cells;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
@@ -309,7 +309,7 @@ fn rates_of(
     let design = Design::usual(blocks);
     let plan = Plan::new(spec, native)?;
     let interrupt = Arc::new(AtomicBool::new(false));
-    let (mut instrument, experiment) = native.instrument(plan, design, interrupt)?;
+    let (mut backend, experiment) = native.backend(plan, design, interrupt)?;
     let mut cells = experiment.cells;
     let none = || Error::Failed("there is no cell to measure".into());
     let cell = cells.first_mut().ok_or_else(none)?;
@@ -317,7 +317,7 @@ fn rates_of(
         let [one, other] = locks;
         Error::Failed(format!("{one} and {other} did not run: {why:?}"))
     };
-    instrument.begin(cell, 0).map_err(stopped)?;
+    backend.begin(cell, 0).map_err(stopped)?;
     let mut rates = [Vec::new(), Vec::new()];
     for pair in 0..blocks {
         let turn = Turn {
@@ -326,10 +326,10 @@ fn rates_of(
             order: Order::Together,
             seed: u64::from(pair) + 1,
         };
-        let samples = instrument.run_together(cell, &turn).map_err(stopped)?;
+        let samples = backend.run_together(cell, &turn).map_err(stopped)?;
         for (rates, sample) in rates.iter_mut().zip(samples) {
             if sample.invalid.is_none() {
-                rates.extend(sample.values.get(locklab_lab::matrix::OPS));
+                rates.extend(sample.values.get(locklab_harness::matrix::OPS));
             }
         }
     }

@@ -6,10 +6,10 @@
 use crate::plan::{Plan, Spec};
 use crate::probe::Native;
 use crate::replay::Replay;
+use locklab_harness::experiment::{Design, Pair, Sample};
+use locklab_harness::matrix::OPS;
+use locklab_harness::runner::{Stop, run_unrecorded};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Design, Pair, Sample};
-use locklab_lab::matrix::OPS;
-use locklab_lab::runner::{Stop, run_unrecorded};
 use locklab_workload::Cells;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -48,7 +48,7 @@ pub fn replayed_by_recorded(
         aa: true,
         ..Design::usual(BLOCKS)
     };
-    let (mut slices, mut experiment) = native.instrument(plan, design, Arc::clone(interrupt))?;
+    let (mut slices, mut experiment) = native.backend(plan, design, Arc::clone(interrupt))?;
     match run_unrecorded(&mut slices, &mut experiment, interrupt).stopped {
         Some(Stop::Fatal(why)) => return Err(Error::Failed(why)),
         Some(_) => return Err(Error::Interrupted("it was interrupted".into())),
@@ -73,7 +73,7 @@ fn median<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_lab::experiment::Invalid;
+    use locklab_harness::experiment::Invalid;
 
     #[test]
     fn what_was_disturbed_has_no_part_in_the_rate() {

@@ -1,8 +1,8 @@
-//! The instrument of real hardware: two locks under threads or processes of
+//! The backend of real hardware: two locks under threads or processes of
 //! this machine, in alternating slices.
 //!
 //! ```text
-//! Spec -> Plan -> Slices (an Instrument) -> block -> workers -> slice -> lock
+//! Spec -> Plan -> Slices (a Backend) -> block -> workers -> slice -> lock
 //! ```
 //!
 //! This crate knows nothing of statistics, stores nothing and prints nothing.
@@ -11,6 +11,7 @@
 mod addresses;
 mod anova;
 mod arena;
+pub mod backend;
 mod block;
 mod clockwork;
 pub mod contention;
@@ -21,7 +22,6 @@ mod facts;
 mod figures;
 pub mod fit;
 pub mod gate;
-pub mod instrument;
 mod latency;
 pub mod layout;
 pub mod lock_code;
@@ -48,7 +48,7 @@ mod variance;
 pub mod work;
 mod workers;
 
-pub use instrument::{Slices, pairs_for};
+pub use backend::{Slices, pairs_for};
 pub use layout::LAYOUTS;
 pub use lock_code::LockCode;
 pub use plan::{Plan, Spec, default_threads};

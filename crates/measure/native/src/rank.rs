@@ -1,15 +1,15 @@
-//! The instrument that ranks many locks on this machine.
+//! The backend that ranks many locks on this machine.
 //!
 //! All locks of a point share a block: slices of every lock by the same
-//! threads, in an order drawn anew each round, at one address. The laboratory
+//! threads, in an order drawn anew each round, at one address. The harness
 //! asks for one lock after the other, as pairs with the reference; the first
 //! that asks for a block has it run, and the others get their samples of it.
 //! At looks fixed beforehand a lock that is far behind leaves; the time of its
 //! slices goes to the others.
 
+use crate::backend::Slices;
 use crate::block::Block;
 use crate::figures;
-use crate::instrument::Slices;
 use crate::layout::LAYOUTS;
 use crate::lock_code::LockCode;
 use crate::plan::Plan;
@@ -20,12 +20,12 @@ use crate::subject;
 use crate::timeline::SliceLength;
 use crate::workers::{Ending, LockFault};
 use locklab_document::number::duration;
+use locklab_harness::backend::{Backend, Pairing, Schedule, Stopped, Turn};
+use locklab_harness::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample};
+use locklab_harness::matrix::OPS;
+use locklab_harness::ranking::Question;
 use locklab_host::error::Error;
 use locklab_judge::{Direction, Interim, fork_seed, have_left};
-use locklab_lab::experiment::{Cell, Design, Experiment, Invalid, Labels, Sample};
-use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
-use locklab_lab::matrix::OPS;
-use locklab_lab::ranking::Question;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -64,7 +64,7 @@ struct AtPoint {
 
 impl Native {
     /// Returns the experiment that ranks the locks of `question` at the points of
-    /// `plan`, without pairs, and the instrument that measures them.
+    /// `plan`, without pairs, and the backend that measures them.
     ///
     /// # Errors
     /// [`Error::Usage`] if one of the locks does not exist, [`Error::Failed`] if there are
@@ -86,7 +86,7 @@ impl Native {
         let code = |name: &str| subject::code(name).ok_or_else(|| subject::unknown(name, &[]));
         let codes: Result<Vec<LockCode>, Error> =
             question.subjects.iter().map(|s| code(&s.lock)).collect();
-        let (mut slices, _) = self.instrument_of(codes?, plan, design.clone(), interrupt)?;
+        let (mut slices, _) = self.backend_of(codes?, plan, design.clone(), interrupt)?;
         slices.blocks = slices.plan.blocks_of_many(locks, design.pairs);
         let points = slices.plan.cells.iter().map(|_| AtPoint {
             rates: vec![Vec::new(); locks],
@@ -236,7 +236,7 @@ fn note(rates: &mut Vec<f64>, number: u32, sample: &Sample) {
     }
 }
 
-impl Instrument for RankedSlices {
+impl Backend for RankedSlices {
     /// Returns the experiment. The pairs of the design are the blocks.
     fn experiment(&self, design: Design) -> Experiment {
         let of_two = self.slices.experiment(design);
@@ -249,7 +249,7 @@ impl Instrument for RankedSlices {
         });
         let cells = cells.collect();
         let mut experiment = Experiment {
-            kind: locklab_lab::ranking::KIND.into(),
+            kind: locklab_harness::ranking::KIND.into(),
             labels: Labels::new(&self.question.subjects[0].name, self.question.others()),
             spec: self.question.described(&self.slices.plan.spec),
             cells,

@@ -6,18 +6,18 @@
 //! kept beside the store, and a run says what became of its prediction. It must
 //! never enter a verdict.
 
+use crate::backend::pairs_for;
 use crate::figures::Detail;
-use crate::instrument::pairs_for;
 use crate::plan::{Plan, Spec};
 use crate::probe::Native;
 use locklab_document::number;
+use locklab_harness::experiment::{Cell, Design, Experiment};
+use locklab_harness::placement::gap;
+use locklab_harness::runner::{Stop, run_unrecorded};
+use locklab_harness::verdicts::{Verdicts, primary_pairs};
 use locklab_host::error::Error;
 use locklab_host::machine::Machine;
 use locklab_judge::{MIN_PAIRS, Verdict, estimate};
-use locklab_lab::experiment::{Cell, Design, Experiment};
-use locklab_lab::placement::gap;
-use locklab_lab::runner::{Stop, run_unrecorded};
-use locklab_lab::verdicts::{Verdicts, primary_pairs};
 use locklab_workload::Cells;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub fn measure(
     };
     let blocks = plan.blocks(design.pairs);
     let (mut slices, mut experiment) = native
-        .instrument(plan, design, Arc::clone(interrupt))
+        .backend(plan, design, Arc::clone(interrupt))
         .map_err(|error| error.reworded(|why| format!("cannot measure the machine card: {why}")))?;
     let outcome = run_unrecorded(&mut slices, &mut experiment, interrupt);
     match outcome.stopped {
@@ -178,7 +178,7 @@ impl Row {
             let blocks = (time / *block as f64).max(1.0);
             2.0 * 1.96 * spread / blocks.sqrt()
         });
-        locklab_lab::verdicts::median(widths.collect()).unwrap_or(f64::NAN)
+        locklab_harness::verdicts::median(widths.collect()).unwrap_or(f64::NAN)
     }
 
     /// Returns the probability that a cell with so many blocks is shown flat within
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn moves_between_blocks_count_as_well_as_those_within_one() {
-        use locklab_lab::experiment::{Key, Order, Pair, Placement, Sample};
+        use locklab_harness::experiment::{Key, Order, Pair, Placement, Sample};
         let cell = |trips: &[(f64, f64)]| {
             let pairs = trips.iter().zip(0..).map(|(&(before, after), index)| Pair {
                 index,

@@ -13,7 +13,7 @@ use crate::figures::sort;
 use crate::request::Request;
 use crate::timeline::{SliceLength, Windows};
 use crate::workers::{Ending, Workers};
-use locklab_lab::instrument::Stopped;
+use locklab_harness::backend::Stopped;
 use std::sync::Arc;
 
 /// Windows of a slice of the calibration.

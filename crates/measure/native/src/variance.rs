@@ -11,11 +11,11 @@ use crate::resolution;
 use crate::round_trip::median;
 use locklab_document::number;
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
-use locklab_lab::experiment::{Cell, Experiment, Provenance, Sample};
-use locklab_lab::matrix::OPS;
-use locklab_lab::placement::gap;
-use locklab_lab::report::Words;
-use locklab_lab::verdicts::Verdicts;
+use locklab_harness::experiment::{Cell, Experiment, Provenance, Sample};
+use locklab_harness::matrix::OPS;
+use locklab_harness::placement::gap;
+use locklab_harness::report::Words;
+use locklab_harness::verdicts::Verdicts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_ratio_that_is_one_of_two_is_reported() {
-        use locklab_lab::experiment::{Key, Order, Pair};
+        use locklab_harness::experiment::{Key, Order, Pair};
         let cell = |threads, ratio: fn(u32) -> f64| {
             let mut cell = Cell::new(Key::point(threads, 2, 1), vec![]);
             cell.pairs.extend((0..30).map(|index| Pair {
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn what_a_quota_stopped_is_counted_and_said() {
-        use locklab_lab::experiment::{Key, Order, Pair};
+        use locklab_harness::experiment::{Key, Order, Pair};
         let mut cell = Cell::new(Key::point(2, 8, 1), vec![]);
         for (index, periods) in [(0, 0), (1, 2), (2, 3)] {
             let mut baseline = sample(1000.0, &[1000.0]);

@@ -4,8 +4,8 @@
 use crate::experiment::Experiment;
 use crate::own::{OwnReference, is_experiment};
 use crate::reference::Reference;
+use locklab_harness::file::read;
 use locklab_host::error::Error;
-use locklab_lab::file::read;
 use std::path::Path;
 
 /// A file that can be simulated.

@@ -6,13 +6,13 @@
 
 use crate::reference::not_toml;
 use locklab_document::{MetricRow, Section};
-use locklab_host::error::Error;
-use locklab_judge::Estimate;
-use locklab_lab::experiment::{Experiment, Key};
-use locklab_lab::metric::{
+use locklab_harness::experiment::{Experiment, Key};
+use locklab_harness::metric::{
     CYCLES, CYCLES_KERNEL, CYCLES_READS, CYCLES_SPAN, CYCLES_USER, INSTRUCTIONS_KERNEL,
 };
-use locklab_lab::verdicts::{JudgedCell, JudgedMetric, Verdicts};
+use locklab_harness::verdicts::{JudgedCell, JudgedMetric, Verdicts};
+use locklab_host::error::Error;
+use locklab_judge::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// The reports about kernels that have published figures, with their files.

@@ -5,8 +5,8 @@
 //! model. It must never change a machine.
 
 use locklab_document::{Column, Document, Part, Section, Table};
+use locklab_harness::experiment::Labels;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Labels;
 use locklab_sim::Machine;
 use locklab_sim::microbench::{Checked, check};
 use serde_json::json;

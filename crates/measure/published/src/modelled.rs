@@ -1,4 +1,4 @@
-//! The instrument of modelled machines: two locks in a matrix, simulated.
+//! The backend of modelled machines: two locks in a matrix, simulated.
 //!
 //! It has the question, runner, judge and report of hardware. A pair is one
 //! seed for both locks, so its runs have no order. Simulated figures are
@@ -6,8 +6,8 @@
 //! report. This crate must never present a simulated figure as a measured one.
 
 mod assumptions;
+mod backend;
 mod extras;
-mod instrument;
 pub mod machines;
 mod pool;
 mod rank;
@@ -15,8 +15,8 @@ mod report;
 pub mod score;
 mod spec;
 
+pub use backend::{Simulated, sample};
 pub use extras::Extras;
-pub use instrument::{Simulated, sample};
 pub use rank::Ranked;
 pub use report::append;
 pub use spec::{Spec, default_threads, with_vcpus};

@@ -7,7 +7,7 @@ use crate::reproduction::{Question, Reproduced, Reproduction, Shape, score};
 use crate::split::Group;
 use crate::validation::{LARGE, Validation};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
-use locklab_lab::experiment::Labels;
+use locklab_harness::experiment::Labels;
 use serde_json::{Value, json};
 
 /// The number of misses of one experiment that are printed; all are in the JSON

@@ -1,8 +1,8 @@
 //! Simulated threads that do fixed work: what a user gets for `--set operations=N`.
 
-use locklab_lab::experiment::{Design, Order};
-use locklab_lab::instrument::{Instrument, Turn};
-use locklab_lab::matrix::OPS;
+use locklab_harness::backend::{Backend, Turn};
+use locklab_harness::experiment::{Design, Order};
+use locklab_harness::matrix::OPS;
 use locklab_published::modelled::{Simulated, Spec};
 use locklab_sim::{Machine, Stop, run};
 use locklab_workload::Cells;
@@ -32,16 +32,16 @@ fn each_thread_does_its_operations_also_where_threads_share_cpus() {
     let outcome = run(&spec.scenario(&machine, place, "std", 5)).unwrap();
     assert_eq!(outcome.ops_by_thread, [40; 32]);
     let never = Arc::new(AtomicBool::new(false));
-    let mut instrument = Simulated::new(spec, machine, 1, never).unwrap();
-    let cell = instrument.experiment(Design::usual(1)).cells[0].clone();
+    let mut backend = Simulated::new(spec, machine, 1, never).unwrap();
+    let cell = backend.experiment(Design::usual(1)).cells[0].clone();
     let turn = Turn {
         cell: 0,
         pair: 0,
         order: Order::BaselineFirst,
         seed: 5,
     };
-    instrument.announce(std::slice::from_ref(&turn));
-    let Ok([_, std]) = instrument.run_together(&cell, &turn) else {
+    backend.announce(std::slice::from_ref(&turn));
+    let Ok([_, std]) = backend.run_together(&cell, &turn) else {
         panic!("it is simulated");
     };
     assert_eq!(std.values[OPS], outcome.ops_per_s_until_the_last());

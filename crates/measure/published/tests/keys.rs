@@ -2,21 +2,21 @@
 //! are keys that version 0.2 stored (`locklab/tests/stored/0.2.sqlite`).
 //! They change only with the version or with a figure of the model `flat-16`.
 
-use locklab_lab::experiment::Design;
-use locklab_lab::instrument::Instrument;
-use locklab_lab::ranking::{Question, Subject};
-use locklab_lab::store::hash_of;
+use locklab_harness::backend::Backend;
+use locklab_harness::experiment::Design;
+use locklab_harness::ranking::{Question, Subject};
+use locklab_harness::store::hash_of;
 use locklab_published::modelled::{Ranked, Simulated, Spec};
 use locklab_sim::Machine;
 use locklab_workload::{Cells, Distribution, Mix};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Makes a key as [`locklab_lab::session::key_of`] of version 0.2 did.
-fn key(instrument: &dyn Instrument, pairs: u32) -> String {
+/// Makes a key as [`locklab_harness::session::key_of`] of version 0.2 did.
+fn key(backend: &dyn Backend, pairs: u32) -> String {
     let design = Design::usual(pairs);
-    let kind = instrument.experiment(design.clone()).kind;
-    hash_of(&(instrument.fingerprint(), kind, design, "locklab 0.2.0"))
+    let kind = backend.experiment(design.clone()).kind;
+    hash_of(&(backend.fingerprint(), kind, design, "locklab 0.2.0"))
 }
 
 fn spec() -> Spec {
@@ -43,8 +43,8 @@ fn spec() -> Spec {
 fn a_simulated_matrix_has_the_key_that_it_had() {
     let machine = Machine::named("flat-16").unwrap();
     let never = Arc::new(AtomicBool::new(false));
-    let instrument = Simulated::new(spec(), machine, 1, never).unwrap();
-    assert_eq!(key(&instrument, 8), "4f4a55b66ebd0a19c114f9bf3f497461");
+    let backend = Simulated::new(spec(), machine, 1, never).unwrap();
+    assert_eq!(key(&backend, 8), "4f4a55b66ebd0a19c114f9bf3f497461");
 }
 
 #[test]
@@ -77,6 +77,6 @@ fn a_simulated_ranking_has_the_key_that_it_had() {
     };
     let machine = Machine::named("flat-16").unwrap();
     let never = Arc::new(AtomicBool::new(false));
-    let instrument = Ranked::new(spec, question, machine, 1, 1, never).unwrap();
-    assert_eq!(key(&instrument, 12), "84c2bf3492f7cfa4a88e86be559745cd");
+    let backend = Ranked::new(spec, question, machine, 1, 1, never).unwrap();
+    assert_eq!(key(&backend, 12), "84c2bf3492f7cfa4a88e86be559745cd");
 }

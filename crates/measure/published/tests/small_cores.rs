@@ -1,7 +1,7 @@
 //! Machines with big and small cores, and machines that do not know their system.
 
-use locklab_lab::experiment::Design;
-use locklab_lab::instrument::Instrument;
+use locklab_harness::backend::Backend;
+use locklab_harness::experiment::Design;
 use locklab_published::modelled::{Simulated, Spec};
 use locklab_sim::{Machine, Placement, run};
 use locklab_workload::Cells;
@@ -66,8 +66,8 @@ fn a_machine_that_does_not_know_its_system_says_so_where_threads_share_cpus() {
     let caveats = |threads: usize| {
         let machine = Machine::builtin("apple-m2-air").unwrap();
         let never = Arc::new(AtomicBool::new(false));
-        let instrument = Simulated::new(spec(threads, None), machine, 1, never).unwrap();
-        instrument.experiment(Design::usual(4)).caveats.join("\n")
+        let backend = Simulated::new(spec(threads, None), machine, 1, never).unwrap();
+        backend.experiment(Design::usual(4)).caveats.join("\n")
     };
     assert!(caveats(16).contains("The file of apple-m2-air has no [scheduler]"));
     assert!(!caveats(8).contains("[scheduler]"));

@@ -3,7 +3,7 @@
 //! compute, hold and wait as recorded.
 //!
 //! [`Recording::open`] reads a file, once, for every question about it.
-//! [`Recording::lock_use`] says who waited for which lock, and where.
+//! [`Recording::contention_profile`] says who waited for which lock, and where.
 //! [`Program::of`] reads one window of a recording: for each thread the sequence
 //! of its steps, with nesting and many locks kept. Time in which a thread waited
 //! for a lock is in no step, because another lock makes it longer or shorter;

@@ -1,7 +1,7 @@
 //! A recording: one file, whose records are read again in each pass.
 //!
 //! Whoever has a question about a recorded program asks this: what its threads did and
-//! who waited for which lock ([`Recording::survey`], [`Recording::lock_use`]), and the
+//! who waited for which lock ([`Recording::survey`], [`Recording::contention_profile`]), and the
 //! program as it can be run again ([`Recording::program`]). It must never
 //! keep all records in memory, and never name a place itself.
 
@@ -12,7 +12,7 @@ use crate::parts::Parts;
 use crate::program::Program;
 use crate::survey::Survey;
 use crate::surveyed::{SurveyedLock, Tally, ThreadTimes};
-use locklab_document::lock_use::{Counts, LockUse, Seen, Spent, Times, Used};
+use locklab_document::contention_profile::{ContentionProfile, Counts, Seen, Spent, Times, Used};
 use locklab_host::error::Error;
 use locklab_trace::{Info, Missing, Module, Source, Trace, calls};
 use std::collections::BTreeMap;
@@ -252,7 +252,7 @@ impl Recording {
     }
 
     /// Returns who waited for which lock, and where.
-    pub fn lock_use(&self, names: &mut dyn Names) -> LockUse {
+    pub fn contention_profile(&self, names: &mut dyn Names) -> ContentionProfile {
         let survey = &self.survey;
         let lock_names = self.lock_names(names);
         let locks = survey
@@ -283,9 +283,9 @@ impl Recording {
             counts: self.counts(&site.tally),
             spent: self.spent(&site.tally),
         });
-        let LockUse { locks, sites, .. } =
-            LockUse::new(Times::default(), locks.collect(), sites.collect());
-        LockUse {
+        let ContentionProfile { locks, sites, .. } =
+            ContentionProfile::new(Times::default(), locks.collect(), sites.collect());
+        ContentionProfile {
             locks,
             sites,
             ..self.account()
@@ -295,7 +295,7 @@ impl Recording {
     /// Returns what threads did, all together and in parts of the recording, without the
     /// locks.
     #[must_use]
-    pub fn account(&self) -> LockUse {
+    pub fn account(&self) -> ContentionProfile {
         let windows = self.survey.windows.iter().map(|window| {
             self.as_between(Times {
                 lived_ns: self.nanoseconds(window.lived),
@@ -305,14 +305,14 @@ impl Recording {
                 ..Times::default()
             })
         });
-        LockUse {
+        ContentionProfile {
             times: self.times(),
             windows: windows.collect(),
             seen: Seen {
                 windows: self.info().windows.map(|windows| windows.count),
                 ..Seen::default()
             },
-            ..LockUse::default()
+            ..ContentionProfile::default()
         }
     }
 

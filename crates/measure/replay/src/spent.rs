@@ -1,6 +1,6 @@
 //! Finds where the time of waits went. It must never count the same time twice.
 
-/// Describes where the time of waits went, in ticks; [`locklab_document::lock_use::Spent`] has the
+/// Describes where the time of waits went, in ticks; [`locklab_document::contention_profile::Spent`] has the
 /// meanings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentTicks {

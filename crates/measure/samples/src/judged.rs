@@ -8,11 +8,11 @@
 //! change of everything at once looks the same as a drift.
 
 use crate::matching::{Compared, Matched, Unmatched, Why};
+use locklab_harness::gate::FailOn;
 use locklab_host::error::Error;
 use locklab_judge::{
     BadSetting, Comparison, Judged, Reason, Role, Samples, Settings, Verdict, samples_needed,
 };
-use locklab_lab::gate::FailOn;
 
 /// Describes how samples are judged, decided before they are read.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,8 @@ use crate::matching::Why;
 use crate::results;
 use crate::rows::{between_processes, figures, mean, metric_row, shown};
 use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
+use locklab_harness::report::{first_sentences, sentence_of_metric};
 use locklab_judge::{Family, Role, Sampling, Shown, Verdict, Warning};
-use locklab_lab::report::{first_sentences, sentence_of_metric};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::mem::discriminant;
@@ -139,7 +139,7 @@ fn set_up(judged: &JudgedSamples, command: &str) -> Facts {
             format!("{percent} %, as given, for benchmarks of few processes"),
         ));
     }
-    facts.push(fact("Tool", locklab_lab::VERSION.into()));
+    facts.push(fact("Tool", locklab_harness::VERSION.into()));
     facts.push(fact("Command", command.to_owned()));
     facts
 }

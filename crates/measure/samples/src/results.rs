@@ -199,7 +199,7 @@ pub(crate) fn fields(
     let settings = &judged.judging.settings;
     let results = Results {
         schema: 1,
-        tool: locklab_lab::VERSION,
+        tool: locklab_harness::VERSION,
         kind: "judge",
         command: command.to_owned(),
         provenance: Provenance {

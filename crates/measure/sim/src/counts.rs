@@ -2,7 +2,7 @@
 //!
 //! Counting starts when the warm-up is over.
 
-use crate::steady::Batches;
+use crate::convergence::Batches;
 use hdrhistogram::Histogram;
 use locklab_workload::Use;
 use std::cell::{Cell, RefCell};

@@ -61,7 +61,7 @@ pub(crate) fn refused(why: String) -> SimError {
 }
 
 /// Returns the refusal of a lock that does not exist.
-pub(crate) fn unknown_lock(name: &str) -> SimError {
+pub(crate) fn unknuser_lock(name: &str) -> SimError {
     refused(format!(
         "there is no lock called `{name}`; `locklab locks` lists them"
     ))

@@ -6,7 +6,7 @@ use crate::barging::Barging;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
-use crate::error::{SimError, refused, unknown_lock};
+use crate::error::{SimError, refused, unknuser_lock};
 use crate::hypervisor::Hypervisor;
 use crate::ideal::Ideal;
 use crate::kind::{Kind, LockKind};
@@ -148,7 +148,7 @@ pub fn replay(replay: &Replay<'_>) -> Result<Replayed, SimError> {
     };
     found
         .or_else(|| libraries::visit(name, Visited(replay)))
-        .unwrap_or_else(|| Err(unknown_lock(name)))
+        .unwrap_or_else(|| Err(unknuser_lock(name)))
 }
 
 struct Visited<'a>(&'a Replay<'a>);

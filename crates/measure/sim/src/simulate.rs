@@ -5,7 +5,7 @@ use crate::barrier::Round;
 use crate::coroutine::{Coroutines, coroutine};
 use crate::counts::{Counts, Limits};
 use crate::engine::Engine;
-use crate::error::{SimError, refused, unknown_lock};
+use crate::error::{SimError, refused, unknuser_lock};
 use crate::event::MAX_TARGET;
 use crate::foreign::registered;
 use crate::hypervisor::Hypervisor;
@@ -68,7 +68,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimError> {
     catalogue::visit_big::<Sim, _>(&scenario.lock, Run(scenario))
         .or_else(|| catalogue::visit::<Sim, _>(&scenario.lock, Run(scenario)))
         .or_else(|| libraries::visit(&scenario.lock, Run(scenario)))
-        .unwrap_or_else(|| Err(unknown_lock(&scenario.lock)))
+        .unwrap_or_else(|| Err(unknuser_lock(&scenario.lock)))
 }
 
 /// Simulates as [`simulate`] does a lock that is not in the catalogue: your own,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Placement {
     /// The cores of one socket, then their sibling threads, then the next
-    /// socket, as pinned by the native instrument.
+    /// socket, as pinned by the native backend.
     #[default]
     Compact,
     /// Threads take CPUs in the order of their numbers, sibling threads next to each other, as

@@ -2,7 +2,7 @@
 //! whether a thread reads, how many lines it touches, which of several locks it
 //! takes, and how long it stays outside.
 //!
-//! Both instruments of locks take it from here, so that a question means the
+//! Both backends of locks take it from here, so that a question means the
 //! same natively and in the simulator. It must never run anything, and no draw
 //! may be made while a run is measured: they are [`turns`](turns::turns), made
 //! before.

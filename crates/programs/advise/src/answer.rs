@@ -6,12 +6,12 @@
 use crate::fewer::{Fewer, with_second};
 use crate::gate::Gate;
 use crate::here::{self, Here};
-use crate::question::{Candidate, Question, TODAY, candidates, generic};
+use crate::question::{BASELINE_LOCKS, Candidate, Question, candidates, generic};
 use crate::report::{document, nothing};
 use crate::runs::{Advice, points};
 use crate::words::{Context, first_line};
 use locklab_document::Document;
-use locklab_document::lock_use::{Bound, LockUse};
+use locklab_document::contention_profile::{Bound, ContentionProfile};
 use locklab_document::number::percent;
 use locklab_host::error::Error;
 use locklab_native::Replay;
@@ -164,7 +164,7 @@ impl Asked<'_> {
             true => candidates(&machines, readers),
             false => self.locks,
         };
-        locks.retain(|candidate| !TODAY.contains(&candidate.lock.as_str()));
+        locks.retain(|candidate| !BASELINE_LOCKS.contains(&candidate.lock.as_str()));
         let question = Question {
             machines,
             here,
@@ -238,7 +238,7 @@ impl Asking {
                 here::replayed(native, program, (file, info.apart()), interrupt)?
             }
         };
-        let used = recording.lock_use(names);
+        let used = recording.contention_profile(names);
         let kept = kept(recording, &used);
         let own = is_own(recording);
         if kept.is_some() {
@@ -326,7 +326,7 @@ fn nearest(recording: &Recording, question: &Question) -> Result<Nearest, Error>
 }
 
 /// Returns why the lock that is waited for most keeps the C library's code, as a clause.
-fn kept(recording: &Recording, used: &LockUse) -> Option<String> {
+fn kept(recording: &Recording, used: &ContentionProfile) -> Option<String> {
     if !most_wait_for(recording, |kind| {
         kind != LockKind::default() && !kind.is(LockKind::OWN)
     }) {

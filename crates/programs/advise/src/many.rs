@@ -5,7 +5,7 @@
 //! memory is bounded, and time is linear in their size. It must never simulate: recordings of different
 //! machines are no one program.
 
-use locklab_document::lock_use::{Bound, LockUse, Seen, Times, Used};
+use locklab_document::contention_profile::{Bound, ContentionProfile, Seen, Times, Used};
 use locklab_document::number::{count, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_host::error::Error;
@@ -26,7 +26,7 @@ struct One {
     machine: String,
     command: String,
     length_ns: f64,
-    used: LockUse,
+    used: ContentionProfile,
 }
 
 impl One {
@@ -37,7 +37,7 @@ impl One {
             machine: recording.info().machine.clone(),
             command: recording.info().command.clone(),
             length_ns: recording.length_ns(),
-            used: recording.lock_use(names),
+            used: recording.contention_profile(names),
         })
     }
 
@@ -89,7 +89,7 @@ pub fn many<N: Names>(
 }
 
 /// Returns the use of all locks together.
-fn together(all: &mut [One]) -> LockUse {
+fn together(all: &mut [One]) -> ContentionProfile {
     let mut times = Times::default();
     let (mut windows, mut locks, mut sites) = (Vec::new(), Vec::new(), Vec::new());
     for one in all {
@@ -98,15 +98,15 @@ fn together(all: &mut [One]) -> LockUse {
         locks.append(&mut one.used.locks);
         sites.append(&mut one.used.sites);
     }
-    LockUse {
+    ContentionProfile {
         windows,
-        ..LockUse::new(times, locks, sites)
+        ..ContentionProfile::new(times, locks, sites)
     }
 }
 
 fn document(mut all: Vec<One>, seed: u64) -> Document {
     let used = together(&mut all);
-    let bound = LockUse {
+    let bound = ContentionProfile {
         seen: Seen {
             seed,
             ..Seen::default()
@@ -140,8 +140,12 @@ fn document(mut all: Vec<One>, seed: u64) -> Document {
     };
     document.push(Section::new("").with(Part::Prose(words, Tone::Lead)));
     document.push(recordings(&all));
-    document.push(LockUse::section("Locks", &used.locks, HOTTEST));
-    document.push(LockUse::section("Call sites", &used.sites, HOTTEST));
+    document.push(ContentionProfile::section("Locks", &used.locks, HOTTEST));
+    document.push(ContentionProfile::section(
+        "Call sites",
+        &used.sites,
+        HOTTEST,
+    ));
     let parts = used.spent().map_or_else(Vec::new, |spent| spent.parts());
     let parts = parts
         .into_iter()
@@ -159,7 +163,7 @@ fn of_these(these: &BTreeSet<&str>, noun: &str) -> String {
 }
 
 /// Returns what to do, where, and what no lock can exceed.
-fn paragraph(all: &[One], used: &LockUse, bound: &Bound) -> String {
+fn paragraph(all: &[One], used: &ContentionProfile, bound: &Bound) -> String {
     let share = |part: f64| percent(100.0 * part);
     let bound_words = bound.words(
         "pthread lock",
@@ -238,7 +242,7 @@ fn recordings(all: &[One]) -> Section {
     }
 }
 
-fn data(all: &[One], used: &LockUse, bound: &Bound, words: &str) -> Map<String, Value> {
+fn data(all: &[One], used: &ContentionProfile, bound: &Bound, words: &str) -> Map<String, Value> {
     let lost: f64 = all.iter().map(One::lost_ns).sum();
     let recordings = all.iter().map(|one| {
         json!({
@@ -288,7 +292,7 @@ mod tests {
         let lock = Used {
             name: "shard[ ]".into(),
             locks: 1,
-            counts: locklab_document::lock_use::Counts {
+            counts: locklab_document::contention_profile::Counts {
                 waited_ns: Some(waited_ns),
                 contended: 1,
                 ..Default::default()
@@ -300,9 +304,9 @@ mod tests {
             machine: "a machine, 4 CPUs".into(),
             command: "server".into(),
             length_ns: 1e9,
-            used: LockUse {
+            used: ContentionProfile {
                 windows: vec![times; 10],
-                ..LockUse::new(times, vec![lock], Vec::new())
+                ..ContentionProfile::new(times, vec![lock], Vec::new())
             },
         }
     }

@@ -47,7 +47,7 @@ pub(crate) fn generic(cpus: usize) -> Result<Machine, Error> {
 
 /// Holds what today's mutex is called: glibc's normal one is a word in three states,
 /// which is the catalogue's `futex`.
-pub(crate) const TODAY: [&str; 2] = ["futex", "pthread"];
+pub(crate) const BASELINE_LOCKS: [&str; 2] = ["futex", "pthread"];
 
 /// The end of a candidate's name whose waiters never sleep.
 const SPINS: &str = ":spin";

@@ -10,7 +10,7 @@ use crate::runs::Advice;
 use crate::validation;
 use crate::verdict::Verdict;
 use crate::words::{Context, Summary, besides, first_line, not_seen, to_confirm};
-use locklab_document::lock_use::{Bound, LockUse};
+use locklab_document::contention_profile::{Bound, ContentionProfile};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
 use locklab_replay::{Program, Site};
@@ -349,9 +349,9 @@ fn threads(program: &Program, name: &mut dyn FnMut(&Site) -> String) -> Section 
     section
 }
 
-fn locks(program: &Program, used: &LockUse) -> Section {
+fn locks(program: &Program, used: &ContentionProfile) -> Section {
     let recorded = &program.recorded;
-    LockUse::section("Locks, as recorded", &used.locks, HOTTEST).note(format!(
+    ContentionProfile::section("Locks, as recorded", &used.locks, HOTTEST).note(format!(
         "The simulated window has {} that several threads use. Locks that one thread uses ({}) \
          count as work.",
         count(program.locks.len() + recorded.left_out_locks.0, "lock"),

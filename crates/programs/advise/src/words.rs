@@ -6,7 +6,7 @@ use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
 use crate::verdict::{Class, FLAT, Verdict};
-use locklab_document::lock_use::LockUse;
+use locklab_document::contention_profile::ContentionProfile;
 use locklab_preload_run::Judged;
 use locklab_replay::Program;
 use locklab_sim::Waiters;
@@ -17,7 +17,7 @@ pub(crate) struct Context<'a> {
     /// Holds what the recording's header says.
     pub(crate) info: &'a Info,
     /// Holds who waited for which lock, over the whole recording.
-    pub(crate) used: &'a LockUse,
+    pub(crate) used: &'a ContentionProfile,
     /// Holds what no lock can exceed, by the recording.
     pub(crate) judged: Judged,
     /// Says why the lock that is waited for most cannot be replaced, as a clause.

@@ -7,7 +7,7 @@
 
 use crate::runtime_profile;
 use flate2::read::GzDecoder;
-use locklab_document::lock_use::LockUse;
+use locklab_document::contention_profile::ContentionProfile;
 use locklab_document::number::{percent, time};
 use prost::Message;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ pub struct GoProfile {
     /// Says whether it names releases, and not waits.
     of_releases: bool,
     /// The waits, by place and kind.
-    used: LockUse,
+    used: ContentionProfile,
     /// The waits for locks, in nanoseconds.
     locks_ns: f64,
 }
@@ -175,7 +175,7 @@ impl GoProfile {
         Some(Self {
             file: file.display().to_string(),
             of_releases,
-            used: LockUse::new(Default::default(), Vec::new(), rows),
+            used: ContentionProfile::new(Default::default(), Vec::new(), rows),
             locks_ns,
         })
     }

@@ -6,7 +6,7 @@
 //! a recording of all waits: nothing can be simulated of it, and it is no bound.
 
 use crate::runtime_profile;
-use locklab_document::lock_use::LockUse;
+use locklab_document::contention_profile::ContentionProfile;
 use locklab_document::number::{count, percent, time};
 use locklab_host::error::Error;
 use serde::Deserialize;
@@ -89,7 +89,7 @@ struct Class {
 pub struct JavaProfile {
     file: String,
     /// The waits, by place and kind.
-    used: LockUse,
+    used: ContentionProfile,
     threads: usize,
     locks: usize,
     locks_ns: f64,
@@ -182,7 +182,7 @@ impl JavaProfile {
         }
         Some(Self {
             file: file.display().to_string(),
-            used: LockUse::new(Default::default(), Vec::new(), rows),
+            used: ContentionProfile::new(Default::default(), Vec::new(), rows),
             threads: threads.len(),
             locks: locks.len(),
             locks_ns,

@@ -1,7 +1,7 @@
 //! The report of a table of a kernel's waits, which perf or klockstat made: as far as
 //! it goes.
 
-use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::contention_profile::{ContentionProfile, Counts, Used};
 use locklab_document::number::{percent, time};
 use locklab_document::{Document, Section, render};
 use locklab_trace::{LockRow, LockTable, lock_table};
@@ -50,7 +50,7 @@ impl KernelTable {
         }
         document.push(head);
         let rows: Vec<Used> = rows.iter().map(|row| self.used(row)).collect();
-        document.push(LockUse::section("Where", &rows, MOST));
+        document.push(ContentionProfile::section("Where", &rows, MOST));
         render::text(&document, render::Colour::for_stdout())
     }
 

@@ -7,7 +7,7 @@
 mod client;
 mod go_profile;
 #[cfg(test)]
-#[path = "../../../measure/lab/tests/common/golden.rs"]
+#[path = "../../../measure/harness/tests/common/golden.rs"]
 mod golden;
 mod java_profile;
 mod kernel_table;

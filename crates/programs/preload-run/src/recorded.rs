@@ -9,7 +9,7 @@ use crate::summary::time;
 use crate::symbols::Symbols;
 use crate::unrecorded::{self, Judged, judged};
 use crate::windows::in_windows;
-use locklab_document::lock_use::{Counts, LockUse};
+use locklab_document::contention_profile::{ContentionProfile, Counts};
 use locklab_document::number::{count, grouped, percent};
 use locklab_document::render::{self, Colour};
 use locklab_document::{Document, Section};
@@ -26,7 +26,7 @@ const HOTTEST: usize = 5;
 /// A recording that was read.
 pub struct Recorded {
     recording: Recording,
-    used: LockUse,
+    used: ContentionProfile,
     judged: Judged,
     /// The name of each lock of the survey.
     names: Vec<String>,
@@ -46,7 +46,7 @@ impl Recorded {
         let mut symbols = Symbols::default();
         Ok(Self {
             names: recording.lock_names(&mut symbols).to_vec(),
-            used: recording.lock_use(&mut symbols),
+            used: recording.contention_profile(&mut symbols),
             judged: judged(&recording),
             recording,
             why_empty: None,
@@ -330,11 +330,15 @@ impl Recorded {
         }
         if !self.used.locks.is_empty() {
             let locks = &self.used.locks;
-            document.push(LockUse::section("Hottest locks", locks, HOTTEST));
+            document.push(ContentionProfile::section("Hottest locks", locks, HOTTEST));
         }
         if !self.used.sites.is_empty() {
             let sites = &self.used.sites;
-            document.push(LockUse::section("Hottest call sites", sites, HOTTEST));
+            document.push(ContentionProfile::section(
+                "Hottest call sites",
+                sites,
+                HOTTEST,
+            ));
         }
         document
     }

@@ -3,7 +3,7 @@
 //!
 //! It must never say what a lock can gain: how long threads worked is in neither.
 
-use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::contention_profile::{ContentionProfile, Counts, Used};
 use locklab_document::{Document, Section, render};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(crate) fn text(
         ..Document::default()
     };
     document.push(Section::new("").prose(verdict).note(note));
-    document.push(LockUse::section("Where", places, MOST));
+    document.push(ContentionProfile::section("Where", places, MOST));
     render::text(&document, render::Colour::for_stdout())
 }
 

@@ -6,7 +6,7 @@ use crate::names::{Chosen, GLIBC, all_with_readers};
 use crate::profile::{Place, Summary};
 use crate::runtimes::Runtime;
 use crate::wait::Wait;
-use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::contention_profile::{ContentionProfile, Counts, Used};
 use locklab_document::{Document, Section};
 
 mod data;
@@ -148,7 +148,7 @@ impl Summary {
         }
         document.push(Section::new("").prose(self.lead()));
         document.push(
-            LockUse::section("Places", &self.used(), self.places.len()).note(
+            ContentionProfile::section("Places", &self.used(), self.places.len()).note(
                 "A place is the first caller outside wrappers of locks where a mutex was \
                  initialised or first locked.",
             ),

@@ -5,7 +5,7 @@
 //! must be said "may".
 
 use crate::runtimes::{Runtime, found};
-use locklab_document::lock_use::{Bound, LockUse, Seen};
+use locklab_document::contention_profile::{Bound, ContentionProfile, Seen};
 use locklab_document::number::percent;
 use locklab_replay::Recording;
 use locklab_trace::Source;
@@ -94,7 +94,7 @@ pub fn judged(recording: &Recording) -> Judged {
 
 /// Returns the part of the busy time that recording took, if that is so much that waits follow
 /// from it. In windows waits are known beside recording.
-fn slowed(recording: &Recording, used: &LockUse) -> Option<f64> {
+fn slowed(recording: &Recording, used: &ContentionProfile) -> Option<f64> {
     let survey = recording.survey();
     if recording.info().windows.is_some() {
         return None;

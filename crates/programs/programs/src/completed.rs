@@ -4,10 +4,10 @@
 use crate::fault::Fault;
 use crate::icache::{self, Counted};
 use crate::output::excerpt;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::{ELAPSED, INSTRUCTIONS_MODELLED, L1I_MISSES};
 use locklab_host::error::Error;
 use locklab_host::process::{Ended, Usage};
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::{ELAPSED, INSTRUCTIONS_MODELLED, L1I_MISSES};
 use std::path::Path;
 
 /// A program of a run that has ended.

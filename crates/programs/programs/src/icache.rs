@@ -1,4 +1,4 @@
-//! The front-end model as an instrument: a program in QEMU's user mode with
+//! The front-end model as a backend: a program in QEMU's user mode with
 //! the plugin that counts instructions, L1i misses and what else a front end loses.
 //!
 //! The environment is fixed (variables, addresses, random numbers, name), so

@@ -6,10 +6,10 @@
 use crate::spec::Spec;
 use locklab_document::{Curve, CurvePoint, Curves, Document, Medium, Part, Section};
 use locklab_footprint::Footprint;
+use locklab_harness::experiment::{Cell, Coordinate, Experiment, Pair};
+use locklab_harness::metric::{L1I_MISSES, TEXT, THROUGHPUT};
+use locklab_harness::verdicts::Verdicts;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Cell, Coordinate, Experiment, Pair};
-use locklab_lab::metric::{L1I_MISSES, TEXT, THROUGHPUT};
-use locklab_lab::verdicts::Verdicts;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -112,7 +112,7 @@ fn point(place: usize, cell: &Cell, metric: &str, baseline: bool) -> Option<Curv
 #[cfg(test)]
 mod tests {
     use super::*;
-    use locklab_lab::experiment::{Key, Metric, Order, Sample, Source};
+    use locklab_harness::experiment::{Key, Metric, Order, Sample, Source};
 
     fn cell(title: &str, figures: &[(&str, f64, f64)]) -> Cell {
         let metric = |(name, ..): &(&str, f64, f64)| Metric::lower(name, "", Source::Output);

@@ -11,7 +11,7 @@ use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
 use crate::workloads::{Workload, WorkloadSpec};
-use locklab_lab::verdicts::median;
+use locklab_harness::verdicts::median;
 use serde::Serialize;
 use std::cmp::Ordering;
 

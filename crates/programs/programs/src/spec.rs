@@ -8,11 +8,11 @@ use crate::counters::Mode;
 use crate::subject::{PTHREAD, Subject};
 use crate::workloads::{WorkloadSpec, names};
 use locklab_footprint::Footprint;
+use locklab_harness::experiment::Labels;
+use locklab_harness::settings::Limit;
 use locklab_host::error::Error;
 use locklab_host::topology::{Topology, ranges};
 use locklab_judge::Side;
-use locklab_lab::experiment::Labels;
-use locklab_lab::settings::Limit;
 use serde::{Deserialize, Serialize};
 
 /// Both subjects, the workloads, and how each run is made.

@@ -11,7 +11,7 @@
 //! Layout: the functions of the C library (`exports`) find the records of their
 //! thread (`thread`), which go to a block of the mapped file (`process`); call
 //! sites get numbers, and are walked once each (`stacks`). A program that says itself what
-//! it does with locks of its own calls `own_locks`.
+//! it does with locks of its own calls `user_locks`.
 //!
 //! Nothing here may allocate by `malloc` under a lock's function, panic, keep a
 //! file open, or acquire a lock of the program: any of these may in turn use
@@ -23,9 +23,9 @@ compile_error!("the recorder knows glibc on 64-bit Linux only");
 mod exports;
 mod lock;
 mod modules;
-mod own_locks;
 mod process;
 mod real;
 mod stacks;
 mod start;
 mod thread;
+mod user_locks;

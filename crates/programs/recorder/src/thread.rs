@@ -166,7 +166,7 @@ impl State {
     }
 
     /// Notes that an operation of a lock of the program's own goes on.
-    pub(crate) fn enters_own_lock(&mut self) {
+    pub(crate) fn enters_user_lock(&mut self) {
         self.busy = OWN_LOCK;
     }
 
@@ -364,7 +364,7 @@ pub(crate) fn current() -> Option<NonNull<State>> {
 
 /// Returns the state of this thread if it is within an operation of a lock of the
 /// program's own, which ends now.
-pub(crate) fn leaves_own_lock() -> Option<NonNull<State>> {
+pub(crate) fn leaves_user_lock() -> Option<NonNull<State>> {
     let header = header()?;
     let state = NonNull::new(own())?;
     // SAFETY: a state is never unmapped, and this one is the thread's.

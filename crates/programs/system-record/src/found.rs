@@ -4,7 +4,7 @@
 use crate::kernel_waits::{KernelUse, kernel_use};
 use crate::recording::{Events, Source};
 use crate::waits::{Waits, waits};
-use locklab_document::lock_use::{Bound, Seen, Times};
+use locklab_document::contention_profile::{Bound, Seen, Times};
 use locklab_preload_run::{Runtime, Waiter};
 
 /// Describes what a recording says, and the recording.

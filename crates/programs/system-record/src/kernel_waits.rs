@@ -2,7 +2,7 @@
 //! taken by whom.
 
 use crate::recording::{Event, Events, Happened, WINDOWS};
-use locklab_document::lock_use::Times;
+use locklab_document::contention_profile::Times;
 use locklab_trace::{KernelWaits, PerfEvent, Point, kernel_caller, kernel_waits_of};
 use std::collections::{BTreeMap, BTreeSet};
 

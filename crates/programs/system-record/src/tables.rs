@@ -4,7 +4,7 @@
 use crate::found::Findings;
 use crate::kernel_waits::KernelUse;
 use crate::waits::{Lock, Use, Waits};
-use locklab_document::lock_use::{Counts, LockUse, Used};
+use locklab_document::contention_profile::{ContentionProfile, Counts, Used};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_document::{Column, ColumnGroup, Document, Part, Section, Table};
 
@@ -21,7 +21,7 @@ fn counts(used: &Use) -> Counts {
 }
 
 /// Returns the locks of a program, and where they are taken, as every report has them.
-pub(crate) fn program_use(findings: &Findings, found: &Waits) -> LockUse {
+pub(crate) fn program_use(findings: &Findings, found: &Waits) -> ContentionProfile {
     let locks = found.locks.iter().map(|lock| Used {
         name: lock.place().into(),
         kind: Some(lock.family.into()),
@@ -36,7 +36,7 @@ pub(crate) fn program_use(findings: &Findings, found: &Waits) -> LockUse {
             ..Used::default()
         })
     });
-    LockUse::new(findings.times, locks.collect(), sites.collect())
+    ContentionProfile::new(findings.times, locks.collect(), sites.collect())
 }
 
 /// Returns the kernel's locks by who takes them, as every report has them.
@@ -84,9 +84,13 @@ pub(crate) fn program(findings: &Findings, found: &Waits, document: &mut Documen
         return;
     }
     let used = program_use(findings, found);
-    document.push(LockUse::section("Locks", &used.locks, SHOWN));
+    document.push(ContentionProfile::section("Locks", &used.locks, SHOWN));
     if used.sites.len() > used.locks.len() {
-        document.push(LockUse::section("Hottest call sites", &used.sites, SHOWN));
+        document.push(ContentionProfile::section(
+            "Hottest call sites",
+            &used.sites,
+            SHOWN,
+        ));
     }
     if found.locks.iter().any(|lock| lock.all.waits > 0) {
         document.push(spent(found));
@@ -159,6 +163,10 @@ fn spent(found: &Waits) -> Section {
 /// Adds the section on the kernel's locks.
 pub(crate) fn kernel(found: &KernelUse, document: &mut Document) {
     if !found.callers.is_empty() {
-        document.push(LockUse::section("Callers", &kernel_use(found), SHOWN));
+        document.push(ContentionProfile::section(
+            "Callers",
+            &kernel_use(found),
+            SHOWN,
+        ));
     }
 }

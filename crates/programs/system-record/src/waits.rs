@@ -9,7 +9,7 @@ use crate::lock_names::{Identity, Kind, Told, UNNAMED, plain, told, wraps};
 use crate::recording::{Event, Events, Happened, WINDOWS};
 use crate::semaphores::{Untold, words_as_locks};
 use crate::shared_words::{SharedWords, Word};
-use locklab_document::lock_use::Times;
+use locklab_document::contention_profile::Times;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The longest time from a wake-up to a CPU that is a part of waiting for a lock, in

@@ -6,7 +6,7 @@
 use crate::found::{Findings, Found};
 use crate::recording::Stopped;
 use crate::waits::{Lock, Parts, Waits};
-use locklab_document::lock_use::Limit;
+use locklab_document::contention_profile::Limit;
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_preload_run::{Runtime, Waiter, in_windows};
 

@@ -4,8 +4,8 @@
 use crate::arguments::ComparingArgs;
 use crate::commands::kernel::KernelOptions;
 use clap::Args;
+use locklab_harness::settings::over;
 use locklab_host::error::Error;
-use locklab_lab::settings::over;
 use locklab_programs::settings::HEADING;
 use locklab_programs::subject::{PTHREAD, PTHREAD_INTERPOSED};
 use locklab_programs::workloads::{OutputMetric, WorkloadSpec};

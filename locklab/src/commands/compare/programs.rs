@@ -4,6 +4,9 @@ use super::options::{CompareArgs, Named, ProgramOptions};
 use crate::arguments::{Common, StoreArgs};
 use crate::comparison::{Comparison, Options, Planned};
 use crate::output::{FileFormat, check_writable};
+use locklab_harness::backend::Backend as _;
+use locklab_harness::experiment::Design;
+use locklab_harness::store::hash_of;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
@@ -11,9 +14,6 @@ use locklab_host::machine::Machine;
 use locklab_host::message;
 use locklab_host::topology::Topology;
 use locklab_judge::Family;
-use locklab_lab::experiment::Design;
-use locklab_lab::instrument::Instrument as _;
-use locklab_lab::store::hash_of;
 use locklab_programs::counters::Counters;
 use locklab_programs::launcher::Launcher;
 use locklab_programs::prepared::Prepared;
@@ -130,22 +130,22 @@ impl<'a> PlannedPrograms<'a> {
     fn comparison(&self, spec: Spec, made: Made) -> Result<Comparison<'a>, Error> {
         let notes = made.prepared.iter().flat_map(|p| p.notes.clone());
         let notes: Vec<String> = notes.collect();
-        let instrument = self.instrument(spec)?.ending(made.prepared, made.builds);
-        let mut experiment = instrument.experiment(self.design.clone());
+        let backend = self.backend(spec)?.ending(made.prepared, made.builds);
+        let mut experiment = backend.experiment(self.design.clone());
         if let Some(template) = &self.programs.build {
             let built = ("Each built by".to_owned(), template.clone());
             experiment.facts.insert(0, built);
         }
         experiment.caveats.extend(notes);
         Ok(Comparison {
-            instrument: Box::new(instrument),
+            backend: Box::new(backend),
             experiment,
             options: self.options.clone(),
             note: None,
         })
     }
 
-    fn instrument(&self, spec: Spec) -> Result<Programs, Error> {
+    fn backend(&self, spec: Spec) -> Result<Programs, Error> {
         let (order, limit) = (&self.topology.order, spec.run_limit.duration());
         let interrupt = Arc::clone(&self.options.interrupt);
         let mut launcher = Launcher::new(order.clone(), limit, interrupt)?;
@@ -158,10 +158,10 @@ impl<'a> PlannedPrograms<'a> {
         }
         let environment = Environment::read();
         let machine = Machine::new(&environment, order);
-        let instrument = Programs::new(spec, environment, machine, launcher)?;
+        let backend = Programs::new(spec, environment, machine, launcher)?;
         Ok(match &self.beside {
-            Some(folder) if logs.is_none() => instrument.with_logs_below(folder.join("logs")),
-            _ => instrument,
+            Some(folder) if logs.is_none() => backend.with_logs_below(folder.join("logs")),
+            _ => backend,
         })
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::arguments::ComparingArgs;
 use clap::{Args, ValueEnum as _};
+use locklab_harness::settings::{DesignSettings, refuse};
 use locklab_host::error::Error;
 use locklab_kernel::recipe::Experiment;
 use locklab_kernel::settings::{GuestSettings, Target};
 use locklab_kernel::workload::Workload;
-use locklab_lab::settings::{DesignSettings, refuse};
 use std::path::{Path, PathBuf};
 
 /// The cache of kernel sources and builds.

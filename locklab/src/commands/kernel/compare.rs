@@ -2,6 +2,8 @@
 
 use super::arguments::Asked;
 use crate::comparison::{Comparison, Options, Planned};
+use locklab_harness::backend::Backend;
+use locklab_harness::settings::{DesignSettings, over};
 use locklab_host::error::Error;
 use locklab_judge::Family;
 use locklab_kernel::cache::Cache;
@@ -9,8 +11,6 @@ use locklab_kernel::recipe::Experiment;
 use locklab_kernel::settings::{GuestSettings, TestMachineSettings};
 use locklab_kernel::workload::{Load, Workload};
 use locklab_kernel::{Plan, prepare};
-use locklab_lab::instrument::Instrument;
-use locklab_lab::settings::{DesignSettings, over};
 use serde_json::json;
 
 /// The default number of link orders: the fewest that are judged.
@@ -127,20 +127,19 @@ impl<'a> Planned<'a> for PlannedKernels<'a> {
             cache,
             options,
         } = self;
-        let (instrument, experiment): (Box<dyn Instrument + 'a>, _) =
-            match &plan.experiment.machine.on {
-                Some(target) => {
-                    let (kernels, experiment) =
-                        locklab_kernel::test_machine::prepare(cache, &plan, target)?;
-                    (Box::new(kernels), experiment)
-                }
-                None => {
-                    let (kernels, experiment) = prepare(cache, &plan)?;
-                    (Box::new(kernels), experiment)
-                }
-            };
+        let (backend, experiment): (Box<dyn Backend + 'a>, _) = match &plan.experiment.machine.on {
+            Some(target) => {
+                let (kernels, experiment) =
+                    locklab_kernel::test_machine::prepare(cache, &plan, target)?;
+                (Box::new(kernels), experiment)
+            }
+            None => {
+                let (kernels, experiment) = prepare(cache, &plan)?;
+                (Box::new(kernels), experiment)
+            }
+        };
         Ok(Comparison {
-            instrument,
+            backend,
             experiment,
             options,
             note: None,

@@ -59,8 +59,8 @@ impl Preset {
 mod tests {
     use super::super::settings::LockSettings;
     use super::*;
+    use locklab_harness::file;
     use locklab_host::error::Error;
-    use locklab_lab::file;
     use locklab_workload::{Cells, Work};
 
     fn settings(words: &str) -> Result<LockSettings, Error> {

@@ -2,13 +2,13 @@
 //! keys of a file of kind `matrix` or `rank`, and the specification that they make.
 
 use super::preset::Preset;
-use crate::arguments::{ModelledSettings, NOT_MODELLED, NativeSettings, OwnLockArgs};
+use crate::arguments::{ModelledSettings, NOT_MODELLED, NativeSettings, UserLockArgs};
 use clap::Args;
+use locklab_harness::file;
+use locklab_harness::list::Numbers;
+use locklab_harness::settings::{DesignSettings, NewName, Renamed, over, refuse};
+use locklab_harness::workload::{CellSettings, UnitWord, WorkloadSettings};
 use locklab_host::error::Error;
-use locklab_lab::file;
-use locklab_lab::list::Numbers;
-use locklab_lab::settings::{DesignSettings, NewName, Renamed, over, refuse};
-use locklab_lab::workload::{CellSettings, UnitWord, WorkloadSettings};
 use locklab_native as native;
 use locklab_published::modelled;
 use locklab_sim::Machine;
@@ -75,7 +75,7 @@ pub(crate) struct LockSettings {
     pub(crate) modelled: ModelledSettings,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) own: OwnLockArgs,
+    pub(crate) own: UserLockArgs,
 }
 
 /// The keys of [`LockSettings`].

@@ -4,10 +4,10 @@ use super::settings::MatrixSettings;
 use crate::arguments::{Common, ComparingArgs, workers};
 use crate::comparison::{Comparison, Options};
 use crate::output::{FileFormat, check_writable};
+use locklab_harness::backend::Backend as _;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
-use locklab_lab::instrument::Instrument as _;
 use locklab_published::modelled::{Extras, Simulated, with_vcpus};
 use locklab_sim::Machine;
 use std::sync::Arc;
@@ -39,16 +39,15 @@ pub(super) fn comparison<'a>(
         .without_retry("is for what is measured, and this is simulated; give more --pairs")?
         .design(PAIRS, Family::FalseDiscovery, args.aa)?;
     let interrupt = interrupt::listen()?;
-    let instrument =
-        Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))?.with(Extras {
-            band: extras.band,
-            perfetto: extras.perfetto.clone(),
-            seed: design.seed,
-            quiet: common.quiet,
-        });
+    let backend = Simulated::new(spec, machine, workers(), Arc::clone(&interrupt))?.with(Extras {
+        band: extras.band,
+        perfetto: extras.perfetto.clone(),
+        seed: design.seed,
+        quiet: common.quiet,
+    });
     Ok(Comparison {
-        experiment: instrument.experiment(design),
-        instrument: Box::new(instrument),
+        experiment: backend.experiment(design),
+        backend: Box::new(backend),
         options: Options::new(args, common, &interrupt),
         note: None,
     })

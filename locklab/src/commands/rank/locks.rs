@@ -5,10 +5,10 @@ use super::arguments::RankSettings;
 use crate::arguments::check_shared;
 use crate::own;
 use locklab_document::number::count;
+use locklab_harness::ranking::{Question, Subject as Ranked};
 use locklab_host::error::Error;
-use locklab_lab::ranking::{Question, Subject as Ranked};
 use locklab_native::subject::{self, Subject};
-use locklab_own_lock::Source;
+use locklab_user_lock::Source;
 
 /// Copies of one lock that `--aa` ranks.
 const COPIES: usize = 8;
@@ -48,7 +48,7 @@ pub(super) fn question(args: &RankSettings, aa: bool, place: &Place) -> Result<Q
     }
     let mut asked: Vec<Subject> = if all {
         let every = subject::all().into_iter();
-        every.chain(locklab_own_lock::registered()).collect()
+        every.chain(locklab_user_lock::registered()).collect()
     } else {
         let named = args
             .names

@@ -5,10 +5,10 @@ use super::locks::{Place, question};
 use super::replayed;
 use crate::arguments::{Common, ComparingArgs};
 use crate::comparison::{Comparison, Options};
+use locklab_harness::settings::Limit;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
-use locklab_lab::settings::Limit;
 use locklab_native::{Native, default_threads};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,12 +61,11 @@ pub(super) fn comparison<'a>(
             .without_retry(NO_RETRY)?
             .design(BLOCKS, Family::FalseDiscovery, false)?;
     let interrupt = interrupt::listen()?;
-    let (instrument, experiment) =
-        native.ranking(question, plan, design, Arc::clone(&interrupt))?;
+    let (backend, experiment) = native.ranking(question, plan, design, Arc::clone(&interrupt))?;
     let mut options = Options::new(comparing, common, &interrupt);
     options.time_limit = args.locks.here.time_limit.map(Limit::duration);
     Ok(Comparison {
-        instrument: Box::new(instrument),
+        backend: Box::new(backend),
         experiment,
         options,
         note: None,

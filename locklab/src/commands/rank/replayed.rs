@@ -1,8 +1,8 @@
 //! `locklab rank --replay FILE`: the locks under a recorded program.
 
 use super::arguments::RankSettings;
+use locklab_harness::settings::refuse;
 use locklab_host::error::Error;
-use locklab_lab::settings::refuse;
 use locklab_native::{Native, Plan, Replay, Spec};
 use locklab_replay::{Limits, Recording};
 use std::path::Path;

@@ -5,10 +5,10 @@ use super::arguments::{NO_RETRY, RankSettings};
 use super::locks::{Place, question};
 use crate::arguments::{Common, ComparingArgs, workers};
 use crate::comparison::{Comparison, Options};
+use locklab_harness::backend::Backend as _;
 use locklab_host::error::Error;
 use locklab_host::interrupt;
 use locklab_judge::Family;
-use locklab_lab::instrument::Instrument as _;
 use locklab_published::modelled::{Ranked, with_vcpus};
 use locklab_sim::{Machine, can_be_simulated};
 use locklab_workload::Cells;
@@ -51,10 +51,10 @@ pub(super) fn comparison<'a>(
     let spec = args.locks.spec_modelled(names, cells);
     let interrupt = interrupt::listen()?;
     let (seed, stop) = (design.seed, Arc::clone(&interrupt));
-    let instrument = Ranked::new(spec, question, machine, seed, workers(), stop)?;
+    let backend = Ranked::new(spec, question, machine, seed, workers(), stop)?;
     Ok(Comparison {
-        experiment: instrument.experiment(design),
-        instrument: Box::new(instrument),
+        experiment: backend.experiment(design),
+        backend: Box::new(backend),
         options: Options::new(comparing, common, &interrupt),
         note: None,
     })

@@ -3,8 +3,8 @@
 use crate::arguments::Common;
 use crate::output::print;
 use clap::{Args, ValueEnum};
+use locklab_harness::store::{Prune, Store};
 use locklab_host::error::Error;
-use locklab_lab::store::{Prune, Store};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;

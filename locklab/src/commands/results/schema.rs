@@ -27,7 +27,7 @@ pub enum SchemaOf {
 /// # Errors
 /// If standard output cannot be written.
 pub(super) fn run(of: Option<SchemaOf>) -> Result<ExitCode, Error> {
-    let results = locklab_lab::report::results::schema;
+    let results = locklab_harness::report::results::schema;
     let schema = match of {
         Some(SchemaOf::Experiment) => experiment(),
         Some(SchemaOf::Results) => results(),

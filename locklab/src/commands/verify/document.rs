@@ -3,7 +3,7 @@
 
 use crate::own::Assumptions;
 use locklab_document::page::wrapped;
-use locklab_own_lock::{OwnTest, TestResult};
+use locklab_user_lock::{OwnTest, TestResult};
 use locklab_verify::{Candidate, LockResult, Options};
 use serde_json::{Value, json};
 

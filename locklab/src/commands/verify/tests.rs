@@ -5,7 +5,7 @@ use crate::own::own_test;
 use locklab_document::number;
 use locklab_document::page::wrapped;
 use locklab_host::error::Error;
-use locklab_own_lock::{OwnTest, TestLimits, TestOutcome, TestResult};
+use locklab_user_lock::{OwnTest, TestLimits, TestOutcome, TestResult};
 use locklab_verify::{LEGEND, SHOWN, Step, interleaving};
 
 /// Takes the tests out of the names that a command line has, and compiles them.

@@ -6,7 +6,7 @@ use crate::outcome::sample;
 use crate::workload::{Workload, cell_key};
 use locklab_document::Document;
 use locklab_document::render::{self, Colour};
-use locklab_lab::experiment::{Order, Pair};
+use locklab_harness::experiment::{Order, Pair};
 
 fn run(waits: &[(&str, u64, u64)], translated: bool) -> Sample {
     let lock = |&(name, waits, nanoseconds): &(&str, u64, u64)| LockWaits {

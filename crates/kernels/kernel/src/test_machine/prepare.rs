@@ -8,19 +8,19 @@ use crate::layout::Form;
 use crate::making::{Making, ReadyVariant, Setting};
 use crate::recipe;
 use crate::settings::{Target, TestMachineSettings};
+use crate::test_machine::backend::{RemoteKernels, counters, metrics, uncounted};
 use crate::test_machine::disk::{self, Disk};
 use crate::test_machine::home::Home;
-use crate::test_machine::instrument::{RemoteKernels, counters, metrics, uncounted};
 use crate::test_machine::session::Session;
 use crate::test_machine::ssh::{Ssh, To};
 use crate::test_machine::states::{LIMIT, Machine, Trouble};
 use crate::test_machine::torture;
 use crate::workload::{Load, Workload};
 use crate::{Plan, equipped, find_programs, with_metrics};
+use locklab_harness::backend::Backend as _;
+use locklab_harness::experiment::{Cell, Experiment, Facts, Labels, Provenance, Source};
 use locklab_host::error::Error;
 use locklab_judge::Side;
-use locklab_lab::experiment::{Cell, Experiment, Facts, Labels, Provenance, Source};
-use locklab_lab::instrument::Instrument as _;
 use locklab_native::doctor::Check;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub fn doctor(
     Ok((name, checks))
 }
 
-/// Makes everything that `plan` needs: the instrument, and the experiment
+/// Makes everything that `plan` needs: the backend, and the experiment
 /// that it will carry out. The machine is home afterwards.
 ///
 /// # Errors

@@ -6,13 +6,13 @@
 //! be timed, and never run before the same sources have passed in QEMU.
 
 use crate::making::ReadyVariant;
+use crate::test_machine::backend::RemoteKernels;
 use crate::test_machine::contents;
-use crate::test_machine::instrument::RemoteKernels;
 use crate::test_machine::states::Trouble;
 use crate::workload::{Load, Workload};
 use crate::{Plan, as_built, torture_in_qemu, torture_load, torture_on};
+use locklab_harness::experiment::Facts;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Facts;
 
 /// Holds what is said where kernels exist already.
 const NOT_OF_IMAGES: &str =

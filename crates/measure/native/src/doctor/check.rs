@@ -19,7 +19,7 @@ pub enum State {
 /// Holds what was examined, the result, and the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// The part of the laboratory that depends on it.
+    /// The part of the harness that depends on it.
     pub part: &'static str,
     /// The thing that was checked.
     pub name: String,

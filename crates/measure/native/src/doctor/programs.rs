@@ -1,10 +1,10 @@
-//! Programs that instruments and workloads start, and the Debian packages
+//! Programs that backends and workloads start, and the Debian packages
 //! that have them.
 
 use crate::doctor::check::{Check, MODELS, State, WORKLOADS};
 use std::path::{Path, PathBuf};
 
-/// Checks what the kernel and machine instruments need. `root` is where /dev is.
+/// Checks what the kernel and machine backends need. `root` is where /dev is.
 pub(super) fn models(root: &Path) -> Vec<Check> {
     let mut checks = vec![kvm(root)];
     for (name, package, needed) in [

@@ -2,7 +2,7 @@
 
 use crate::doctor::check::{Check, State};
 use locklab_document::page::Page;
-use locklab_lab::VERSION;
+use locklab_harness::VERSION;
 use serde_json::{Value, json as value};
 
 /// Returns each part in short, and then one line or more for each check, by part.

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::plan::Spec;
+use locklab_harness::experiment::{Invalid, Order, Pair};
+use locklab_harness::ranking::Subject;
+use locklab_harness::verdicts::judge;
 use locklab_judge::Family;
-use locklab_lab::experiment::{Invalid, Order, Pair};
-use locklab_lab::ranking::Subject;
-use locklab_lab::verdicts::judge;
 use locklab_workload::Cells;
 
 fn ranking(names: &[&str], threads: &[usize], blocks: u32) -> (RankedSlices, Experiment) {

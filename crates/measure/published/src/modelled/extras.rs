@@ -5,8 +5,8 @@
 use crate::modelled::assumptions::{band, band_section};
 use crate::modelled::spec::Spec;
 use locklab_document::Document;
+use locklab_harness::progress::Progress;
 use locklab_host::error::Error;
-use locklab_lab::progress::Progress;
 use locklab_sim::{Machine, Stop, simulate};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! A result depends on its task alone, never on the number of threads
 //! or on their order.
 
-use locklab_lab::instrument::Stopped;
+use locklab_harness::backend::Stopped;
 use locklab_sim::SimError;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -87,7 +87,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     T: Send + 'static,
 {
-    /// Fetches a result as [`Pool::fetch`] does, for an instrument: until `interrupt` is set. A
+    /// Fetches a result as [`Pool::fetch`] does, for a backend: until `interrupt` is set. A
     /// simulation that failed stops what `failed` says.
     pub(crate) fn simulated(
         &self,

@@ -1,18 +1,18 @@
-//! Many locks on one modelled machine: the instrument of a ranking.
+//! Many locks on one modelled machine: the backend of a ranking.
 //!
 //! A block is one machine of the band, one seed and one point, with every lock
 //! on it. The reference is simulated once in a block; every pair of the block
 //! has its sample.
 
-use crate::modelled::instrument::{caveats, facts, fingerprint, pool, sample};
+use crate::modelled::backend::{caveats, facts, fingerprint, pool, sample};
 use crate::modelled::pool::Pool;
 use crate::modelled::spec::Spec;
+use locklab_harness::backend::{Backend, Pairing, Schedule, Stopped, Turn};
+use locklab_harness::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
+use locklab_harness::matrix::metrics;
+use locklab_harness::ranking::Question;
 use locklab_host::error::Error;
 use locklab_judge::fork_seed;
-use locklab_lab::experiment::{Cell, Design, Experiment, Labels, Provenance, Sample, Source};
-use locklab_lab::instrument::{Instrument, Pairing, Schedule, Stopped, Turn};
-use locklab_lab::matrix::metrics;
-use locklab_lab::ranking::Question;
 use locklab_sim::{Machine, Outcome, SimError, run};
 use locklab_workload::{Place, Waits};
 use serde_json::Value;
@@ -78,7 +78,7 @@ impl Ranked {
     }
 }
 
-impl Instrument for Ranked {
+impl Backend for Ranked {
     /// Returns the experiment. The pairs of the design are the blocks.
     fn experiment(&self, design: Design) -> Experiment {
         let (spec, machine) = (&self.spec, &self.machine);
@@ -97,7 +97,7 @@ impl Instrument for Ranked {
             })
         });
         Experiment {
-            kind: locklab_lab::ranking::KIND.into(),
+            kind: locklab_harness::ranking::KIND.into(),
             labels: Labels::new(&self.question.subjects[0].name, self.question.others()),
             spec: self.question.described(&self.spec),
             design,

@@ -4,8 +4,8 @@
 //! limits of its machine.
 
 use locklab_document::{Column, Document, Part, Section, Table};
-use locklab_lab::experiment::{AT_ONCE, Cell, Experiment, Provenance};
-use locklab_lab::verdicts::Verdicts;
+use locklab_harness::experiment::{AT_ONCE, Cell, Experiment, Provenance};
+use locklab_harness::verdicts::Verdicts;
 use locklab_sim::{Distance, Outcome, can_be_simulated};
 use serde_json::{Value, json};
 

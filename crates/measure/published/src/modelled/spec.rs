@@ -1,8 +1,8 @@
 //! The specification of a simulated matrix, and the check that it can be
 //! carried out.
 
+use locklab_harness::experiment::Key;
 use locklab_host::error::Error;
-use locklab_lab::experiment::Key;
 use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
     FigureKey, Fstat, MOST_THREADS, Machine, Mixed, Outcome, Placement, Scenario, Stop, Workload,

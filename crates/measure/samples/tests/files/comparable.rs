@@ -2,8 +2,8 @@
 //! settings, names, packages, parameters, zeros, copies of one run.
 
 use super::{csv, judged, notes, values, words};
+use locklab_harness::gate::FailOn;
 use locklab_judge::{Settings, Verdict};
-use locklab_lab::gate::FailOn;
 use locklab_samples::{JudgedSamples, Judging, Matching, compare, document, fails, judge, read};
 use serde_json::json;
 use std::path::Path;

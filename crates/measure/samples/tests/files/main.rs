@@ -5,8 +5,8 @@ mod formats;
 mod processes;
 mod rates;
 
+use locklab_harness::gate::FailOn;
 use locklab_judge::{Direction, Role, Settings, Verdict};
-use locklab_lab::gate::FailOn;
 use locklab_samples::{
     Format, JudgedSamples, Judging, Matching, SampleFile, Unreadable, compare, document, fails,
     judge, read,

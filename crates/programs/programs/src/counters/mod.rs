@@ -10,9 +10,9 @@
 mod topdown;
 
 use clap::ValueEnum;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::{INSTRUCTIONS, L1I_MISSES_KERNEL, L1I_MISSES_USER};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::{INSTRUCTIONS, L1I_MISSES_KERNEL, L1I_MISSES_USER};
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Raw, Software};
 use perf_event::{Builder, Counter};
 use schemars::JsonSchema;

@@ -8,7 +8,7 @@ use locklab_document::number::grouped;
 use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
 use locklab_frontend::Cause;
-use locklab_lab::VERSION;
+use locklab_harness::VERSION;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
 

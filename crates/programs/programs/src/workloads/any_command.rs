@@ -10,9 +10,9 @@ use super::workload::Workload;
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::ELAPSED;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::ELAPSED;
 
 /// The program that runs commands which are more than a program and its
 /// arguments.

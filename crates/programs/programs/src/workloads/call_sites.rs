@@ -18,9 +18,9 @@ use crate::fault::Fault;
 use crate::icache::Model;
 use crate::launcher::Launcher;
 use crate::subject::{Inline, Subject};
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::{INSTRUCTIONS_MODELLED, L1I_MISSES, TEXT, THROUGHPUT};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::{INSTRUCTIONS_MODELLED, L1I_MISSES, TEXT, THROUGHPUT};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

@@ -15,8 +15,8 @@ use crate::built_in;
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
 
 /// Number of means per run.
 const MEANS: u64 = 4;

@@ -12,10 +12,10 @@ use crate::built_in;
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::matrix::JAIN;
+use locklab_harness::metric::THROUGHPUT;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::matrix::JAIN;
-use locklab_lab::metric::THROUGHPUT;
 
 pub(super) struct Fstat {
     processes: Option<u32>,

@@ -10,8 +10,8 @@ use super::workload::{Workload, program};
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

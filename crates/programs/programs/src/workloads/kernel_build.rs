@@ -12,9 +12,9 @@ use super::workload::{Workload, program};
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::ELAPSED;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::ELAPSED;
 use std::path::{Path, PathBuf};
 
 const PACKAGES: &str = "linux-source make gcc flex bison bc libelf-dev xz-utils";

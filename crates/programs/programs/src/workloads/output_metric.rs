@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::output::excerpt;
+use locklab_harness::experiment::{Metric, Source};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

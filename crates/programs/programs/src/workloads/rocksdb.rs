@@ -12,9 +12,9 @@ use super::workload::{Workload, program};
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Metric, Source, Values};
+use locklab_harness::metric::THROUGHPUT;
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Metric, Source, Values};
-use locklab_lab::metric::THROUGHPUT;
 
 pub(super) struct RocksDb {
     benchmark: &'static str,

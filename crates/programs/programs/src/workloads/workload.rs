@@ -1,10 +1,10 @@
-//! Declares what each workload does for its instrument, and what several check alike.
+//! Declares what each workload does for its backend, and what several check alike.
 
 use crate::fault::Fault;
 use crate::launcher::Launcher;
 use crate::subject::Subject;
+use locklab_harness::experiment::{Facts, Metric, Values};
 use locklab_host::error::Error;
-use locklab_lab::experiment::{Facts, Metric, Values};
 use std::path::PathBuf;
 
 /// A workload.
