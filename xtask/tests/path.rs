@@ -1,272 +1,253 @@
-//! Holds the paths of `CONTRIBUTING.md` to the source: from `main` to the report of a
-//! matrix a newcomer opens at most thirty files, to that of an advice 25.
+//! Holds the paths of `CONTRIBUTING.md` to the source: the walk that a newcomer takes from
+//! `main` to a report, call by call.
 //!
-//! Each file is imported by one that comes before, or adds to one. No list can be kept short by leaving a
-//! file out: what many files of a path import is on it, or in the list beneath of what is
-//! looked up.
+//! A step is a file and the functions at which the walk enters it. Each of them is called
+//! by a function at which an earlier step entered a file, or by one that such a function
+//! calls within its file. So no step between two others can be left out to keep a list
+//! short. The walk enters no file more than twice.
 
-mod source;
-
-use source::{MOST_NAMES, Modules, Paths};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Each path, with the most files that it may have.
-const PATHS: [(&str, usize); 2] = [("The path of a matrix", 30), ("The path of an advice", 25)];
+const PATHS: [(&str, usize); 3] = [
+    ("The path of a simulated matrix", 35),
+    ("The path of a measured matrix", 40),
+    ("The path of an advice", 30),
+];
 
-/// How many files of a path must import a file for it to be one that the lists name.
-const MANY: usize = 4;
+/// How often a walk may enter a file.
+const MOST_ENTRIES: usize = 2;
 
-/// The lists of a section: the path in order, and what is looked up on the way.
-struct Lists<'a> {
-    path: Vec<&'a str>,
-    looked_up: BTreeSet<&'a str>,
+/// Names that many types have, which say nothing without their type.
+const COMMON: [&str; 5] = ["new", "of", "open", "start", "named"];
+
+/// One step of a walk: a file, and the functions at which it is entered.
+struct Step<'a> {
+    file: &'a str,
+    functions: Vec<&'a str>,
 }
 
-impl<'a> Lists<'a> {
-    fn of(text: &'a str, title: &str) -> Self {
-        let section = text.split("\n## ").find(|s| s.starts_with(title));
-        let section = section.expect("CONTRIBUTING.md has the section");
-        let is_step = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
-        let steps = section.lines().filter(is_step);
-        let (_, rest) = section.split_once("\nLooked up").unwrap_or_default();
-        let quoted = rest.split("\n\n").next().unwrap_or_default().split('`');
-        Self {
-            path: steps
-                .map(|line| line.split('`').nth(1).expect("a line has a file"))
-                .collect(),
-            looked_up: quoted.filter(|word| word.ends_with(".rs")).collect(),
+/// Returns the steps of a section: lines that begin with a number, then a file and functions
+/// in backticks.
+fn steps<'a>(text: &'a str, title: &str) -> Vec<Step<'a>> {
+    let section = text.split("\n## ").find(|s| s.starts_with(title));
+    let section = section.expect("CONTRIBUTING.md has the section");
+    let is_step = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
+    let step = |line: &'a str| {
+        let entry = line.split(": ").next().unwrap_or_default();
+        let mut quoted = entry.split('`').skip(1).step_by(2);
+        Step {
+            file: quoted.next().expect("a line has a file"),
+            functions: quoted.collect(),
         }
+    };
+    section.lines().filter(is_step).map(step).collect()
+}
+
+/// Returns the bodies of the functions of a source file, by name, without tests. The lines
+/// are told apart by their indentation, as `cargo fmt` laid them out.
+fn functions(text: &str) -> BTreeMap<String, String> {
+    let mut bodies = BTreeMap::<String, String>::new();
+    let mut open: Vec<(usize, String)> = Vec::new();
+    let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
+    for line in text[..end].lines() {
+        let content = line.trim_start();
+        if content.starts_with("//") {
+            continue;
+        }
+        let indentation = line.len() - content.len();
+        if let Some(name) = declared(content) {
+            open.push((indentation, name.to_owned()));
+        } else {
+            for (_, name) in &open {
+                let body = bodies.entry(name.clone()).or_default();
+                body.push_str(content);
+                body.push('\n');
+            }
+        }
+        // A declaration may go over several lines; its end has its indentation.
+        let closes = content.starts_with('}') || content.ends_with(['}', ';']);
+        open.retain(|(at, _)| !(closes && *at == indentation));
     }
+    bodies
 }
 
-/// The crates of the workspace that were read so far.
-struct Workspace {
-    root: PathBuf,
-    /// The folder of each crate, by the name that code has for it.
-    folders: BTreeMap<String, String>,
-    /// Their modules, and the paths that each mentions.
-    crates: BTreeMap<String, (Modules, BTreeMap<String, Paths>)>,
+/// Returns the name of the function that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_qualifier = |word: &str| {
+        word.starts_with("pub") || matches!(word, "const" | "unsafe" | "extern" | "\"C\"" | "in")
+    };
+    let is_declared = before
+        .split([' ', '(', ')'])
+        .filter(|word| !word.is_empty())
+        .all(|word| is_qualifier(word) || matches!(word, "crate" | "super"));
+    let end = after.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    (is_declared && end > 0).then(|| &after[..end])
 }
 
-impl Workspace {
-    fn of(root: &Path) -> Self {
-        let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
-        let folders = manifest.lines().filter_map(|line| {
-            let (name, rest) = line.split_once(" = { path = \"")?;
-            Some((name.replace('-', "_"), rest.split('"').next()?.to_owned()))
+/// Returns the names of what a body calls or hands on as a function: `call` of `call(…)`,
+/// `x.call(…)` and `Type::call`, the last also with its type.
+fn calls(body: &str) -> BTreeSet<&str> {
+    let in_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = BTreeSet::new();
+    let mut rest = body;
+    while let Some(start) = rest.find(|c: char| c.is_lowercase() || c == '_') {
+        let before = &body[..body.len() - rest.len() + start];
+        let name = &rest[start..];
+        let end = name.find(|c| !in_name(c)).unwrap_or(name.len());
+        let (name, after) = name.split_at(end);
+        rest = after;
+        if before.ends_with(in_name) {
+            continue;
+        }
+        let owner = before.strip_suffix("::").map(|before| {
+            let start = before.rfind(|c| !in_name(c)).map_or(0, |at| at + 1);
+            before.len() - start
         });
-        let mut folders: BTreeMap<String, String> = folders.collect();
-        folders.insert("locklab".into(), "locklab".into());
-        Self {
-            root: root.to_owned(),
-            folders,
-            crates: BTreeMap::new(),
+        if owner.is_some() || after.starts_with(['(', ')', ',']) || after.starts_with("::<") {
+            found.insert(name);
+        }
+        if let Some(length) = owner {
+            let start = before.len() - "::".len() - length;
+            let whole = start..before.len() + name.len();
+            found.insert(&body[whole]);
         }
     }
-
-    /// Returns the crate of a file, as code names it, and the file's module.
-    fn module_of(&self, file: &str) -> (String, String) {
-        let mut all = self.folders.iter();
-        let found = all.find(|(_, folder)| file.starts_with(&format!("{folder}/src/")));
-        let (name, folder) = found.unwrap_or_else(|| panic!("{file} is of no crate"));
-        let module = &file[folder.len() + "/src/".len()..file.len() - ".rs".len()];
-        let module = match module {
-            "lib" | "main" => String::new(),
-            module => module.trim_end_matches("/mod").replace('/', "::"),
-        };
-        (name.clone(), module)
-    }
-
-    /// Returns the file of a module: its own, or the one around it.
-    fn file_of(&self, name: &str, module: &str) -> String {
-        let source = format!("{}/src", self.folders[name]);
-        let mut module = module.replace("::", "/");
-        while !module.is_empty() {
-            for file in [
-                format!("{source}/{module}.rs"),
-                format!("{source}/{module}/mod.rs"),
-            ] {
-                if self.root.join(&file).exists() {
-                    return file;
-                }
-            }
-            module = module
-                .rsplit_once('/')
-                .map_or("", |(around, _)| around)
-                .into();
-        }
-        format!("{source}/lib.rs")
-    }
-
-    fn read(&mut self, name: &str) {
-        if !self.crates.contains_key(name) {
-            let root = format!("{}/src/lib.rs", self.folders[name]);
-            let modules = Modules::of(&self.root.join(root));
-            let paths = modules.paths();
-            self.crates.insert(name.to_owned(), (modules, paths));
-        }
-    }
-
-    /// Returns the files of the workspace that a file imports, each where it is declared.
-    fn imports(&mut self, file: &str) -> BTreeSet<String> {
-        let (name, module) = self.module_of(file);
-        let mentioned: Vec<Vec<String>> = match file.ends_with("/main.rs") {
-            true => {
-                let mut paths = Modules::of(&self.root.join(file)).paths();
-                paths.remove("").unwrap_or_default().all
-            }
-            false => {
-                self.read(&name);
-                self.crates[&name].1[&module].all.clone()
-            }
-        };
-        let ends = mentioned
-            .iter()
-            .filter_map(|path| self.end(&name, &module, path));
-        ends.filter(|end| end != file).collect()
-    }
-
-    /// Returns the file in which a path ends that is mentioned in a module.
-    fn end(&mut self, name: &str, module: &str, path: &[String]) -> Option<String> {
-        let first = path.first()?;
-        if self.folders.contains_key(first) {
-            self.read(first);
-            return Some(self.handed_on(first, &path[1..]));
-        }
-        self.read(name);
-        let (modules, paths) = &self.crates[name];
-        // What was imported from another crate, under its name here.
-        if let Some(import) = paths[module].names.get(first)
-            && self.folders.contains_key(&import[0])
-            && path.len() > 1
-        {
-            let whole = [import, &path[1..]].concat();
-            return self.end(name, module, &whole);
-        }
-        let found = modules.resolve(module, path, paths, MOST_NAMES)?;
-        if found.is_empty() && path.len() > 1 && first == "crate" {
-            return Some(self.handed_on(name, &path[1..]));
-        }
-        Some(self.file_of(name, &found))
-    }
-
-    /// Returns the file of what a crate has under this path, wherever its root took it from.
-    fn handed_on(&mut self, name: &str, path: &[String]) -> String {
-        let (modules, paths) = &self.crates[name];
-        let whole: Vec<String> = ["crate".to_owned()].iter().chain(path).cloned().collect();
-        let found = modules.resolve("", &whole, paths, MOST_NAMES);
-        match found {
-            Some(module) if !module.is_empty() => self.file_of(name, &module),
-            _ => {
-                let from = path.first().and_then(|first| paths[""].names.get(first));
-                let from = from.filter(|from| from.len() > 1).cloned();
-                match from {
-                    Some(from) => self.end(name, "", &from).unwrap_or_default(),
-                    None => self.file_of(name, ""),
-                }
-            }
-        }
-    }
+    found
 }
 
-/// Returns what is wrong with lists, if something is; `imports` gives what a file imports.
-fn fault(
-    lists: &Lists<'_>,
-    most: usize,
-    mut imports: impl FnMut(&str) -> Option<BTreeSet<String>>,
-) -> Option<String> {
-    let path = &lists.path;
-    if path.is_empty() || path.len() > most {
-        return Some(format!("{} files are not 1 to {most}", path.len()));
-    }
-    let mut importers: BTreeMap<String, usize> = BTreeMap::new();
-    for (number, file) in path.iter().enumerate() {
-        if path[..number].contains(file) {
-            return Some(format!("{file} is listed twice"));
+/// Returns the names that functions of a file call, followed through the calls of one
+/// function of the file by another.
+fn reached(bodies: &BTreeMap<String, String>, entered: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let names = entered.iter().filter_map(|name| name.rsplit("::").next());
+    let mut next: Vec<String> = names.map(str::to_owned).collect();
+    while let Some(name) = next.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
         }
-        let Some(imported) = imports(file) else {
+        let Some(body) = bodies.get(&name) else {
+            continue;
+        };
+        for word in calls(body) {
+            if bodies.contains_key(word) {
+                next.push(word.to_owned());
+            }
+            found.insert(word.to_owned());
+        }
+    }
+    found
+}
+
+/// Returns what is wrong with a walk, if something is; `read` gives the text of a file.
+fn fault(steps: &[Step<'_>], most: usize, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let files: BTreeSet<&str> = steps.iter().map(|step| step.file).collect();
+    if files.is_empty() || files.len() > most {
+        return Some(format!("{} files are not 1 to {most}", files.len()));
+    }
+    let mut called = BTreeSet::new();
+    let mut entries = BTreeMap::<&str, usize>::new();
+    for (
+        number,
+        Step {
+            file,
+            functions: at,
+        },
+    ) in steps.iter().enumerate()
+    {
+        let times = entries.entry(file).or_default();
+        *times += 1;
+        if *times > MOST_ENTRIES {
+            return Some(format!("{file} is entered more than {MOST_ENTRIES} times"));
+        }
+        let Some(text) = read(file) else {
             return Some(format!("there is no {file}"));
         };
-        let before = &path[..number];
-        // A module adds to a type of another without being imported by it, or is split off.
-        let adds = before.iter().any(|earlier| {
-            let folder = earlier.trim_end_matches(".rs");
-            let rest = file.strip_prefix(folder);
-            imported.contains(*earlier) || rest.is_some_and(|rest| rest.starts_with('/'))
-        });
-        if number > 0 && !importers.contains_key(*file) && !adds {
-            return Some(format!(
-                "no file before {file} imports it, and it adds to none"
-            ));
+        if at.is_empty() {
+            return Some(format!("{file} is entered at no function"));
         }
-        for file in imported {
-            *importers.entry(file).or_default() += 1;
+        let bodies = functions(&text);
+        for function in at {
+            let name = function.rsplit("::").next().unwrap_or_default();
+            if !bodies.contains_key(name) {
+                return Some(format!("{file} has no function {function}"));
+            }
+            if name == *function && COMMON.contains(&name) {
+                return Some(format!("{file}: {name} has many callers; name its type"));
+            }
+            if number > 0 && !called.contains(*function) {
+                return Some(format!("no step before calls {function} of {file}"));
+            }
         }
+        called.extend(reached(&bodies, at));
     }
-    let many = importers.iter().filter(|(_, files)| **files >= MANY);
-    let many = many.map(|(file, _)| file.as_str());
-    let missing: Vec<&str> = many
-        .clone()
-        .filter(|file| !path.contains(file) && !lists.looked_up.contains(file))
-        .collect();
-    if !missing.is_empty() {
-        return Some(format!(
-            "{MANY} files of the path import each of {missing:?}"
-        ));
-    }
-    let many: BTreeSet<&str> = many.collect();
-    let idle: Vec<_> = lists.looked_up.difference(&many).collect();
-    (!idle.is_empty()).then(|| format!("too few files of the path import {idle:?}"))
+    None
 }
 
 #[test]
-fn each_path_is_as_it_is_listed() {
+fn each_path_is_a_walk_from_call_to_call() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let text = std::fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
-    let mut workspace = Workspace::of(root);
-    let mut imports = |file: &str| {
-        let is_there = root.join(file).is_file();
-        is_there.then(|| workspace.imports(file))
-    };
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).ok();
     for (title, most) in PATHS {
-        let lists = Lists::of(&text, title);
-        assert_eq!(fault(&lists, most, &mut imports), None, "{title}");
+        let steps = steps(&text, title);
+        assert_eq!(fault(&steps, most, read), None, "{title}");
+        let last = steps.last().map(|step| step.file);
+        assert_eq!(
+            last,
+            Some("crates/measure/document/src/render/text.rs"),
+            "{title} ends with a report"
+        );
     }
 }
 
 #[test]
-fn a_list_that_is_wrong_is_found() {
-    let imports = |file: &str| {
-        let files: &[&str] = match file {
-            "main.rs" => &["lib.rs", "used.rs"],
-            "lib.rs" => &["deep.rs", "used.rs"],
-            "deep.rs" => &["end.rs", "used.rs"],
-            "end.rs" => &["used.rs"],
-            "used.rs" | "alone.rs" => &[],
+fn a_walk_that_is_wrong_is_found() {
+    let read = |file: &str| {
+        let text = match file {
+            "main.rs" => "fn main() {\n    lib::run();\n}\n",
+            "lib.rs" => {
+                "pub fn run() {\n    deep();\n}\n\nfn deep() {\n    end::end();\n}\n\n\
+                 pub fn later() {\n    alone();\n}\n"
+            }
+            "end.rs" => "pub(crate) fn end() {\n    1;\n}\n",
+            "alone.rs" => "fn alone() {\n    1;\n}\n",
             _ => return None,
         };
-        Some(files.iter().map(|file| (*file).to_owned()).collect())
+        Some(text.to_owned())
     };
-    let of = |path: &[&'static str], looked_up: &[&'static str]| {
-        let lists = Lists {
-            path: path.to_vec(),
-            looked_up: looked_up.iter().copied().collect(),
+    let of = |walk: &[(&'static str, &'static str)]| {
+        let step = |&(file, function): &(&'static str, &'static str)| Step {
+            file,
+            functions: (!function.is_empty())
+                .then_some(function)
+                .into_iter()
+                .collect(),
         };
-        fault(&lists, 5, imports)
+        fault(&walk.iter().map(step).collect::<Vec<_>>(), 3, read).unwrap_or_default()
     };
-    let good = ["main.rs", "lib.rs", "deep.rs", "end.rs"];
-    assert_eq!(of(&good, &["used.rs"]), None);
-    assert_eq!(of(&[&good[..], &["used.rs"]].concat(), &[]), None);
-    let says = |path: &[&'static str], looked_up: &[&'static str], words: &str| {
-        let found = of(path, looked_up).unwrap_or_default();
-        assert!(found.contains(words), "{found}");
+    let good = [("main.rs", "main"), ("lib.rs", "run"), ("end.rs", "end")];
+    assert_eq!(of(&good), "");
+    let says = |walk: &[(&'static str, &'static str)], words: &str| {
+        assert!(of(walk).contains(words), "{}", of(walk));
     };
-    says(&[], &[], "0 files are not");
-    says(&["main.rs"; 6], &[], "6 files are not");
-    says(&["main.rs"; 2], &[], "twice");
-    says(&["gone.rs"], &[], "there is no");
-    says(&["main.rs", "alone.rs"], &[], "no file before alone.rs");
-    says(&good, &[], "import each of [\"used.rs\"]");
-    says(&good[..3], &["used.rs"], "too few files");
+    says(&[], "0 files are not");
+    says(
+        &[&good[..], &[("alone.rs", "alone")]].concat(),
+        "4 files are not",
+    );
+    says(
+        &[good[0], good[1], ("alone.rs", "alone")],
+        "no step before calls alone",
+    );
+    says(&[good[0], good[2]], "no step before calls end");
+    says(&[good[0], ("main.rs", "main")], "no step before calls main");
+    says(&[good[0], ("gone.rs", "run")], "there is no");
+    says(&[good[0], ("lib.rs", "gone")], "no function gone");
+    says(&[good[0], ("lib.rs", "")], "at no function");
+    let often = [good[0], good[1], good[1], good[1]];
+    assert!(!of(&often).is_empty());
 }
