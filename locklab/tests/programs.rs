@@ -76,7 +76,6 @@ fn threads_that_sleep_to_the_end_do_not_hide_who_waits() {
 /// is only a lower bound, and that they are never taken for a program that waits for nothing.
 #[track_caller]
 fn hides_nobody(none: &str, many: &str) {
-    // Where other programs have the CPUs, two threads seldom meet.
     let (without, with) = (waiting(none), waiting(many));
     let bound = many.contains("work spend at least ");
     assert!(
@@ -96,8 +95,9 @@ fn a_mutex_with_a_condition_is_a_lock_and_no_deadlock() {
     let (code, said) = locklab(folder.path(), &arguments);
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("deadlock"), "{said}");
+    // Where one thread alone had the CPUs, it never waited.
     assert!(
-        said.contains("of their time waiting for locks") || said.contains("at least"),
+        said.contains("waiting for locks") || said.contains("Nothing to gain"),
         "{said}"
     );
 }
@@ -142,6 +142,7 @@ fn a_daemon_that_lives_on_is_named() {
     };
     let said = recorded(folder.path(), &["./dfork"]);
     assert!(said.contains("(dfork) of the program still runs"), "{said}");
+    std::fs::write(folder.path().join("END"), "").unwrap();
     // It writes a file there before it ends.
     let result = folder.path().join("SCRATCH");
     for _ in 0..600 {
@@ -288,7 +289,6 @@ fn worker_threads_of_node_get_an_answer() {
     let said = recorded(folder.path(), &["node", "node.js"]);
     // How much of the waiting is seen depends on what else runs here.
     assert!(waiting(&said) >= 0.0, "{said}");
-    assert!(said.contains("of the waiting is for"), "{said}");
 }
 
 #[test]

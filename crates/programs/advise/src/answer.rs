@@ -16,7 +16,7 @@ use locklab_document::number::percent;
 use locklab_host::error::Error;
 use locklab_native::Replay;
 use locklab_preload_run::judged;
-use locklab_replay::{Fault, Limits, Names, Program, Recording, Site};
+use locklab_replay::{Fault, Limits, Names, Program, Recording, Site, Tally};
 use locklab_sim::Machine;
 use locklab_trace::{LockKind, calls};
 use std::path::Path;
@@ -206,7 +206,12 @@ impl Asking {
         let recording = &self.recording;
         let (file, info) = (recording.path(), recording.info());
         let (program, mut question) = match self.kind {
-            Kind::Nothing(words, bound) => {
+            Kind::Nothing(mut words, bound) => {
+                // It does not depend on how much was waited this time.
+                let used = recording.contention_profile(names);
+                if let Some(kept) = kept(recording, &used) {
+                    words += &format!(" Keep the lock: {kept}.");
+                }
                 return Ok(Answer {
                     document: nothing(&words, &bound, info),
                     nothing: Some(words),
@@ -346,13 +351,19 @@ fn is_own(recording: &Recording) -> bool {
     most_wait_for(recording, |kind| kind.is(LockKind::OWN))
 }
 
-/// Returns whether half of the waiting or more is for locks of such kinds.
+/// Returns whether half of the waiting or more is for locks of such kinds; where no thread
+/// waited, whether half of the acquisitions are of them.
 fn most_wait_for(recording: &Recording, of: impl Fn(LockKind) -> bool) -> bool {
     let locks = &recording.survey().locks;
-    let all: u64 = locks.iter().map(|lock| lock.tally.waited).sum();
-    let these = locks.iter().filter(|lock| of(lock.kind));
-    let waited: u64 = these.map(|lock| lock.tally.waited).sum();
-    all > 0 && 2 * waited >= all
+    let part = |amount: fn(&Tally) -> u64| {
+        let all: u64 = locks.iter().map(|lock| amount(&lock.tally)).sum();
+        let these = locks.iter().filter(|lock| of(lock.kind));
+        let these: u64 = these.map(|lock| amount(&lock.tally)).sum();
+        (all > 0).then_some(2 * these >= all)
+    };
+    part(|tally| tally.waited)
+        .or_else(|| part(|tally| tally.acquired))
+        .unwrap_or(false)
 }
 
 /// Holds how many times as long the window is where one thread alone takes locks in the usual one.

@@ -194,6 +194,28 @@ fn locks_that_the_c_library_keeps_are_not_to_be_replaced() {
 }
 
 #[test]
+fn a_lock_that_must_stay_is_named_however_little_was_waited() {
+    let kind = LockKind::ROBUST.and(LockKind::SHARED);
+    let takes = |thread: u64| {
+        (0..3000).flat_map(move |turn| {
+            let at = 10_000 * (2 * turn + thread);
+            hold(LOCK, [at + 100, at + 120, at + 3000])
+        })
+    };
+    // They never meet; and one alone never meets another.
+    for count in [2, 1] {
+        let mut threads = vec![vec![stack(), (50, Event::Kind { lock: LOCK, kind })]; 2];
+        for (thread, records) in (0..count).zip(&mut threads) {
+            records.extend(takes(thread));
+        }
+        let answer = answer(&threads);
+        let words = words(&answer);
+        assert!(answer.nothing.is_some(), "{words}");
+        assert!(words.contains("is robust, process-shared"), "{words}");
+    }
+}
+
+#[test]
 fn a_lock_that_must_stay_is_not_said_to_need_another() {
     let mut threads = in_turn(3000, 20_000);
     let kind = LockKind::ROBUST;
