@@ -47,7 +47,7 @@ pub(crate) fn register<'a>(
 pub(crate) fn refuse_for_ours(option: &str, given_for_ours: bool) -> Result<(), Error> {
     if given_for_ours {
         return Err(Error::Usage(format!(
-            "{option} is for locks of your own, and none of these is; leave it out"
+            "{option} is for locks of your own, and all of these are built in; leave it out"
         )));
     }
     Ok(())

@@ -156,7 +156,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         ),
         (
             "mcs ticket --needs fair --on flat-16",
-            "'fair' is none of try, timeout",
+            "'fair' is not one of try, timeout",
         ),
         (
             "--needs recursive,timeout --on flat-16",

@@ -114,7 +114,7 @@ fn a_ranking_is_a_kind_of_file() {
     locklab(&format!("compare {}", file.display()))
         .assert()
         .code(2)
-        .stderr(contains("'fair' is none of try"));
+        .stderr(contains("'fair' is not one of try"));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
     for (line, part) in [
         (
             "matrix mcs ticket --on flat-16 --reads 90",
-            "none of these locks can be shared by readers",
+            "readers can share none of these locks",
         ),
         (
             "matrix mcs ticket --reads 90",
@@ -130,7 +130,7 @@ fn what_makes_no_sense_is_said_in_a_sentence() {
         ),
         (
             "rank mcs ticket --on flat-16 --reads 90",
-            "none of these locks can be shared by readers",
+            "readers can share none of these locks",
         ),
         (
             "matrix mcs bravo --on flat-16 --reads 101",

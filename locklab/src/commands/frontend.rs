@@ -197,7 +197,7 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         Some(status) => {
             let log_text = std::fs::read_to_string(log.with_extension("err")).unwrap_or_default();
             Err(Error::Failed(format!(
-                "{program} did not end well ({status}), so the counts are those of a failure; it \
+                "{program} did not end well ({status}), so the counts describe a failed run; it \
                  said: {}",
                 excerpt(&log_text)
             )))

@@ -101,7 +101,7 @@ impl Arguments {
         }
         if sites.is_some() && (processor.is_none() || markers) {
             return Err(
-                "sites=PATH needs processor=NAME and markers=off: events of blocks are those of a \
+                "sites=PATH needs processor=NAME and markers=off: events of blocks come from a \
                  whole program"
                     .into(),
             );

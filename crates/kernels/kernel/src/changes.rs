@@ -78,7 +78,7 @@ impl Changes {
         }
         if self.modules.is_some() && self.builds() {
             return Err(Error::Usage(
-                "modules are those of an image; a build has its own".into(),
+                "modules belong to an image; a build has its own".into(),
             ));
         }
         for option in &self.options {

@@ -65,7 +65,8 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
         ),
         Some("test-machine" | "box") => {
             return Err(Error::Usage(
-                "the configuration test-machine is that of a test machine; give --on ssh:root@testhost".into(),
+                "the configuration test-machine is for a test machine; give --on ssh:root@testhost"
+                    .into(),
             ));
         }
         // Written by the backend of test machines.

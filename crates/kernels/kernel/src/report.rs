@@ -25,11 +25,11 @@ pub(crate) const NO_PREFETCH: &str =
 /// The caveat of one CPU, and that of a server with a CPU of its own.
 pub(crate) const SHARED_CPU: &str =
     "There is one vCPU: client and server share the cache and the predictors.";
-pub(crate) const SERVER_CPU: &str = "Counts and cycles are those of the server's vCPU alone; its \
+pub(crate) const SERVER_CPU: &str = "Counts and cycles are of the server's vCPU alone; its \
                                      client has another, with a cache and predictors of its own.";
 
 /// The caveat where a front end is modelled too.
-pub(crate) const FRONT_END: &str = "Cycles are those of a modelled front end: what data and \
+pub(crate) const FRONT_END: &str = "Cycles are counted by a modelled front end: what data and \
                                     dependences cost is not in them.";
 
 /// The longest change that is printed, in lines.

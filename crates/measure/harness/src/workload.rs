@@ -290,7 +290,7 @@ pub fn check_readers(
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "none of these locks can be shared by readers, so --reads has nothing to show; name one that \
+        "readers can share none of these locks, so --reads has nothing to show; name one that \
          does ({})",
         able.join(", ")
     )))

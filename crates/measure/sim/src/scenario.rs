@@ -167,7 +167,7 @@ impl Scenario {
                 fault("zero acquisitions were asked for; at least one is needed".to_owned())
             }
             Stop::Round(_) if virtual_machine => fault(
-                "a round behind a barrier is that of an operating system, and one inside a virtual \
+                "a round behind a barrier needs an operating system's barrier, and one inside a virtual \
                  machine is not simulated"
                     .to_owned(),
             ),

@@ -69,7 +69,7 @@ fn word<T: Copy>(word: &str, all: &[(&'static str, T)]) -> Result<T, Error> {
     let found = all.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Error::Usage(format!("'{word}' is none of {}", known.join(", ")))
+        Error::Usage(format!("'{word}' is not one of {}", known.join(", ")))
     })
 }
 

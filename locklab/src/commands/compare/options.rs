@@ -225,12 +225,13 @@ impl ProgramOptions {
         let is_of = |name: &str| settings.workload.iter().any(|w| w.name == name);
         if self.plot.is_some() && !is_of("call-sites") {
             return Err(Error::Usage(
-                "--plot shows workloads of call-sites, and none of these is; leave it out".into(),
+                "--plot shows workloads of call-sites, and this comparison has none; leave it out"
+                    .into(),
             ));
         }
         if self.scale.is_some() && !settings.workload.iter().any(WorkloadSpec::has_scale) {
             return Err(Error::Usage(
-                "--scale is for workloads whose work can be scaled, and none of these is; leave \
+                "--scale is for workloads whose work can be scaled, and this comparison has none; leave \
                  it out"
                     .into(),
             ));

@@ -117,7 +117,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
     let (accelerator, why) = choose(cache, &qemu, &kernel, probe, std::slice::from_ref(&load))?;
     if set.slowdown && accelerator == Accelerator::Kvm {
         return Err(Error::Usage(
-            "slowdown is that of the plugin, which counts only in QEMU's translator; leave it out, or \
+            "slowdown measures the plugin, which counts only in QEMU's translator; leave it out, or \
              add --set tcg=true"
                 .into(),
         ));

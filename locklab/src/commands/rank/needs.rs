@@ -48,7 +48,7 @@ impl FromStr for Need {
         match bytes {
             Some(Ok(bytes)) => Ok(Self::Bytes(bytes)),
             _ => Err(format!(
-                "'{word}' is none of {}, bytes<=N",
+                "'{word}' is not one of {}, bytes<=N",
                 WORDS.map(|(name, _)| name).join(", ")
             )),
         }

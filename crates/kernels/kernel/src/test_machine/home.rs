@@ -101,7 +101,7 @@ impl Home {
         let name = self.get("processor")?;
         name.contains("QEMU TCG").then(|| {
             format!(
-                "the processor is QEMU's translator ({name}): its times are not those of any \
+                "the processor is QEMU's translator ({name}): its times are not the times of any \
                  processor, and mean nothing"
             )
         })
@@ -159,7 +159,7 @@ impl Home {
         };
         let mac = settings.mac.as_deref().or(card(interface)).ok_or_else(|| {
             Error::Usage(format!(
-                "{address} is not that of a network card ('{interface}' is a bridge, a bond or \
+                "{address} is not the address of a network card ('{interface}' is a bridge, a bond or \
                  unknown); give the card's address in [test_machine] mac"
             ))
         })?;
