@@ -2,7 +2,7 @@
 # Prints a table of the locks in C that Locklab and GenMC both explore: the executions and
 # seconds of each. Every thread takes the lock once.
 #
-#   sh benches/genmc/table.sh [GENMC]
+#   sh crates/more/user-lock/benches/genmc/table.sh [GENMC]
 #
 # GENMC is the program of that name (0.10; build.sh builds it). Without it the table has
 # Locklab's column only. Each gets at most 60 seconds for a row, and they run in turn. The
@@ -11,7 +11,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
+root=$(cd "$here/../../../../.." && pwd)
 genmc=${1:-$(command -v genmc || true)}
 locklab=${LOCKLAB:-$root/target/release/locklab}
 [ -x "$locklab" ] || {
