@@ -5,6 +5,7 @@
 //! and not forgotten.
 
 use crate::formats::Format;
+use crate::units;
 use locklab_judge::{Direction, Role};
 use std::fmt;
 
@@ -133,8 +134,8 @@ pub struct SampleFile {
 }
 
 impl SampleFile {
-    /// Adds the runs of a benchmark to those that are there under its name.
-    pub(crate) fn add(&mut self, benchmark: Benchmark) {
+    /// Adds the runs of a benchmark to those that are there under its name, in their unit.
+    pub(crate) fn add(&mut self, mut benchmark: Benchmark) {
         // A file lists the runs of a benchmark one after the other, so the
         // place is near the end.
         match self
@@ -143,7 +144,16 @@ impl SampleFile {
             .rev()
             .find(|b| b.is_same(&benchmark))
         {
-            Some(there) => there.runs.extend(benchmark.runs),
+            Some(there) => match units::factor(&benchmark.unit, &there.unit) {
+                Some(factor) => {
+                    benchmark.runs.iter_mut().for_each(|r| r.value *= factor);
+                    there.runs.extend(benchmark.runs);
+                }
+                None => self.notes.push(format!(
+                    "{} is in {} and in {}, so runs in {} are left out.",
+                    there.name, there.unit, benchmark.unit, benchmark.unit
+                )),
+            },
             None => self.benchmarks.push(benchmark),
         }
     }

@@ -4,19 +4,24 @@
 use locklab_judge::Direction;
 
 /// Units with what each measures and its size.
-const UNITS: [(&str, &str, f64); 24] = [
+const UNITS: [(&str, &str, f64); 29] = [
     ("ps", "time", 1e-12),
     ("ns", "time", 1e-9),
+    ("nsec", "time", 1e-9),
     ("us", "time", 1e-6),
     ("µs", "time", 1e-6),
     ("μs", "time", 1e-6),
     ("usec", "time", 1e-6),
     ("ms", "time", 1e-3),
     ("msec", "time", 1e-3),
+    ("milliseconds", "time", 1e-3),
     ("s", "time", 1.0),
     ("sec", "time", 1.0),
+    ("second", "time", 1.0),
     ("seconds", "time", 1.0),
     ("min", "time", 60.0),
+    ("h", "time", 3600.0),
+    ("byte", "size", 1.0),
     ("B", "size", 1.0),
     ("bytes", "size", 1.0),
     ("KB", "size", 1e3),
@@ -72,13 +77,55 @@ pub(crate) fn is_rate(unit: &str) -> bool {
     below.is_some_and(|below| known(below).is_some_and(|(kind, _)| kind == "time"))
 }
 
-/// Returns the way in which a figure of this unit improves: rates upwards, all else
+/// Words of units and titles of which more is better, though no time is below a line.
+const MORE: [&str; 16] = [
+    "bandwidth",
+    "fps",
+    "hertz",
+    "hz",
+    "iops",
+    "ips",
+    "kops",
+    "mops",
+    "ops",
+    "qps",
+    "rps",
+    "speed",
+    "speedup",
+    "throughput",
+    "thrpt",
+    "tps",
+];
+
+/// Returns the way in which a figure of this unit or title improves: rates upwards, times,
+/// sizes and counts downwards; `None` where neither is known.
+pub(crate) fn known_direction(unit: &str) -> Option<Direction> {
+    let lower = unit.to_lowercase();
+    let per = lower.replace("_per_", "/").replace(" per ", "/");
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    let more =
+        |word: &str| MORE.contains(&word) || word.ends_with("bps") || word.ends_with("flops");
+    if is_rate(&per) || words.any(more) {
+        return Some(Direction::HigherIsBetter);
+    }
+    let above = lower.split('/').next().unwrap_or_default();
+    let counts = [
+        "",
+        "allocs",
+        "instructions",
+        "cycles",
+        "misses",
+        "faults",
+        "ir",
+    ];
+    let known = known(unit).is_some() || known(above).is_some() || counts.contains(&above);
+    known.then_some(Direction::LowerIsBetter)
+}
+
+/// Returns the way in which a figure of this unit improves; of one that is not known,
 /// downwards.
 pub(crate) fn direction(unit: &str) -> Direction {
-    match is_rate(unit) {
-        true => Direction::HigherIsBetter,
-        false => Direction::LowerIsBetter,
-    }
+    known_direction(unit).unwrap_or(Direction::LowerIsBetter)
 }
 
 /// Returns whether a slower machine changes a figure of this unit. Of one that is not

@@ -5,6 +5,7 @@ use super::fields::{number, text};
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
+use locklab_judge::Direction;
 use serde_json::Value;
 
 /// Reads `[{name, unit, value}]`.
@@ -25,7 +26,7 @@ pub(super) fn github(input: &Input) -> Option<SampleFile> {
         let value = value
             .as_str()
             .map_or(number(Some(value)), |text| text.parse().unwrap_or(f64::NAN));
-        file.add(of(text(entry, "name"), unit, value));
+        of(&mut file, text(entry, "name"), "value", unit, value);
     }
     Some(file.of_processes())
 }
@@ -44,22 +45,36 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             let unit = match measure.as_str() {
                 "latency" => "ns",
                 "throughput" => "ops/s",
-                _ => "",
+                "file-size" | "memory" => "bytes",
+                _ => measure,
             };
-            file.add(Benchmark {
-                metric: measure.clone(),
-                ..of(name, unit, value)
-            });
+            of(&mut file, name, measure, unit, value);
         }
     }
     (!file.benchmarks.is_empty()).then_some(file)
 }
 
-fn of(name: &str, unit: &str, value: f64) -> Benchmark {
-    // "ns/iter" is the unit of several of its tools.
-    Benchmark {
-        direction: units::direction(unit),
+fn of(file: &mut SampleFile, name: &str, metric: &str, unit: &str, value: f64) {
+    let direction = direction(file, unit);
+    file.add(Benchmark {
+        metric: metric.to_owned(),
+        direction,
         drifts: units::drifts(unit),
         ..Benchmark::time(name, unit, vec![Run::new(value)])
-    }
+    });
+}
+
+/// Returns the way in which a figure of this unit improves. Of a unit that is not known it is
+/// assumed, which the reader of a report must know.
+pub(super) fn direction(file: &mut SampleFile, unit: &str) -> Direction {
+    units::known_direction(unit).unwrap_or_else(|| {
+        let note = format!(
+            "The unit {unit} is not known, so less of it is taken for better; --better higher \
+             says otherwise."
+        );
+        if !file.notes.contains(&note) {
+            file.notes.push(note);
+        }
+        Direction::LowerIsBetter
+    })
 }

@@ -22,8 +22,10 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             name => name,
         };
         let all = benchmark.get("Measurements").and_then(Value::as_array);
-        let is = |one: &&Value| {
-            text(one, "IterationMode") == "Workload" && text(one, "IterationStage") == "Result"
+        // Versions before 0.11 have the stage as a mode.
+        let is = |one: &&Value| match text(one, "IterationMode") {
+            "Workload" => text(one, "IterationStage") == "Result",
+            mode => mode == "Result",
         };
         let run = |one: &Value| {
             let nanoseconds = number(one.get("Nanoseconds"));

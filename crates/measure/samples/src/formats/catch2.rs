@@ -22,11 +22,16 @@ fn xml(text: &str) -> Option<SampleFile> {
     {
         any = true;
         let mean = result.children().find(|n| n.has_tag_name("mean"))?;
-        let case = result.ancestors().find(|n| n.has_tag_name("TestCase"));
-        let case = case.and_then(|n| n.attribute("name")).unwrap_or_default();
-        let name = format!("{case} {}", result.attribute("name")?);
+        // A test and its sections, from the outside.
+        let names = result.ancestors().filter_map(|n| {
+            let is_part = n.has_tag_name("TestCase") || n.has_tag_name("Section");
+            n.attribute("name").filter(|_| is_part || n == result)
+        });
+        let mut names: Vec<&str> = names.collect();
+        names.reverse();
+        let name = names.join(" ");
         let value = mean.attribute("value")?.parse().ok()?;
-        file.add(Benchmark::time(name.trim(), "ns", vec![Run::new(value)]));
+        file.add_once(Benchmark::time(name.trim(), "ns", vec![Run::new(value)]));
     }
     any.then(|| file.of_processes())
 }

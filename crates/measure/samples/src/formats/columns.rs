@@ -1,9 +1,11 @@
 //! Columns of names and values: CSV, or the same with tabs or semicolons.
 //!
 //! With a row of titles, columns are found by them; without, the first column is the name
-//! and all others are values. A text in which any row is something else is no table, unless
-//! its titles say that it is one.
+//! and all others are values. A column of another title beside the value is a parameter, a
+//! part of the name. A text in which any row is something else is no table, unless its
+//! titles say that it is one; statistics of samples are never read as samples.
 
+use super::bencher::direction;
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
@@ -11,27 +13,30 @@ use csv::StringRecord;
 use locklab_judge::Direction;
 use std::collections::HashMap;
 
-/// Holds what the titles of columns mean.
-const TITLES: [(&str, &[&str]); 6] = [
-    (
-        "name",
-        &["name", "benchmark", "test", "workload", "case", "command"],
-    ),
-    (
-        "value",
-        &[
-            "value", "time", "seconds", "elapsed", "duration", "score", "result", "ns", "us", "ms",
-            "s",
-        ],
-    ),
-    ("metric", &["metric", "event"]),
-    ("unit", &["unit", "units"]),
-    ("at", &["at", "timestamp", "started", "order", "run_at"]),
-    ("better", &["better", "direction"]),
+const NAME: &[&str] = &["name", "benchmark", "test", "workload", "case", "command"];
+#[rustfmt::skip]
+const VALUE: &[&str] = &[
+    "value", "time", "seconds", "elapsed", "duration", "score", "result", "ns", "us", "ms", "s",
+];
+const METRIC: &[&str] = &["metric", "event"];
+const UNIT: &[&str] = &["unit", "units"];
+const AT: &[&str] = &["at", "timestamp", "started", "order", "run_at"];
+const BETTER: &[&str] = &["better", "direction"];
+
+/// Titles of what is known of each run and is no part of its name.
+#[rustfmt::skip]
+const ASIDE: &[&str] = &[
+    "run", "iteration", "rep", "repetition", "round", "sample", "index", "id", "#", "date",
+    "comment", "note",
 ];
 
-/// The titles of what hyperfine writes with `--export-csv`.
-const HYPERFINE: [&str; 3] = ["command", "mean", "stddev"];
+/// Titles of statistics, which are no samples.
+#[rustfmt::skip]
+const STATISTICS: &[&str] = &[
+    "mean", "avg", "average", "median", "min", "max", "stddev", "stdev", "std", "sd", "error",
+    "var", "variance", "cv", "p50", "p90", "p95", "p99", "q1", "q3", "iqr", "n", "count",
+    "samples", "iterations", "rounds", "outliers", "rank", "user", "system",
+];
 
 /// The columns of a table.
 #[derive(Default)]
@@ -42,6 +47,8 @@ struct Columns {
     unit: Option<usize>,
     at: Option<usize>,
     better: Option<usize>,
+    /// Columns of which each cell is a part of the name, with their titles.
+    parameters: Vec<(usize, String)>,
     /// The unit that the title of the value names.
     own_unit: String,
     /// The names of columns that are a benchmark each.
@@ -49,57 +56,58 @@ struct Columns {
 }
 
 impl Columns {
-    fn of_titles(row: &StringRecord, rest: &[StringRecord]) -> Option<Self> {
+    fn of_titles(row: &StringRecord, rest: &[StringRecord]) -> Result<Self, &'static str> {
         let titles: Vec<String> = row.iter().map(str::to_lowercase).collect();
-        let find = |what: &str| {
-            let (_, names) = TITLES.iter().find(|(name, _)| *name == what)?;
-            let places = names
-                .iter()
-                .filter_map(|n| titles.iter().position(|t| t == n));
-            places.into_iter().next()
+        let find = |names: &[&str]| {
+            let mut places = names.iter();
+            places.find_map(|name| titles.iter().position(|title| title == name))
         };
-        if titles.iter().zip(HYPERFINE).all(|(title, of)| title == of) {
-            return Some(Self {
-                name: Some(0),
-                values: vec![1],
-                own_unit: "s".into(),
-                ..Self::default()
-            });
-        }
+        // These are the titles of what hyperfine writes with `--export-csv`.
+        let is_hyperfine = titles.starts_with(&["command", "mean", "stddev"].map(String::from));
         // "time [ms]" and "time (ms)" are the time, and name its unit.
         let bracketed = |title: &String| {
             let (name, unit) = title.split_once(['[', '('])?;
-            let known = TITLES[1].1.contains(&name.trim());
-            known.then(|| unit.trim_end_matches([']', ')']).to_owned())
+            let unit = unit.trim_end_matches([']', ')']).to_owned();
+            VALUE.contains(&name.trim()).then_some(unit)
         };
         let with_unit = titles.iter().position(|t| bracketed(t).is_some());
-        let Some(value) = find("value").or(with_unit) else {
-            return Self::of_benchmarks(row, rest, find("name"));
+        let Some(value) = (is_hyperfine.then_some(1)).or(find(VALUE)).or(with_unit) else {
+            return Self::of_benchmarks(row, rest, find(NAME));
         };
         let own_unit = match titles[value].as_str() {
             "seconds" => "s".into(),
+            "mean" => "s".into(),
             unit @ ("ns" | "us" | "ms" | "s") => unit.into(),
-            _ => bracketed(&titles[value]).unwrap_or_default(),
+            title => bracketed(&title.to_owned()).unwrap_or_default(),
         };
-        Some(Self {
-            name: find("name"),
+        let known = |title: &str| {
+            let of = [NAME, METRIC, UNIT, AT, BETTER, ASIDE, STATISTICS];
+            of.iter().any(|titles| titles.contains(&title))
+        };
+        let others = titles.iter().enumerate();
+        let others = others.filter(|(at, title)| *at != value && !known(title));
+        let parameter =
+            |(at, title): (usize, &String)| (at, title.trim_start_matches("parameter_").to_owned());
+        Ok(Self {
+            name: find(NAME),
             values: vec![value],
-            metric: find("metric"),
-            unit: find("unit"),
-            at: find("at"),
-            better: find("better"),
+            metric: find(METRIC),
+            unit: find(UNIT),
+            at: find(AT),
+            better: find(BETTER),
+            parameters: others.map(parameter).collect(),
             own_unit,
             benchmarks: Vec::new(),
         })
     }
 
     /// Returns the columns of a table whose titles are names of benchmarks, or that has a
-    /// name and then only values; `None` if any row has anything else.
+    /// name and then numbered values.
     fn of_benchmarks(
         titles: &StringRecord,
         rest: &[StringRecord],
         name: Option<usize>,
-    ) -> Option<Self> {
+    ) -> Result<Self, &'static str> {
         let first = usize::from(name.is_some());
         let whole = |row: &StringRecord| {
             row.len() == titles.len() && row.iter().skip(first).all(|cell| number(cell).is_some())
@@ -109,7 +117,33 @@ impl Columns {
             && !rest.is_empty()
             && titles.iter().all(|title| !title.is_empty())
             && rest.iter().all(whole);
-        fits.then(|| Self {
+        if !fits {
+            return Err("no column is called value; give the titles name,value");
+        }
+        let is_statistic = |title: &str| {
+            let lower = title.to_lowercase();
+            let mut words = lower.split(|c: char| !c.is_alphanumeric());
+            words.any(|word| STATISTICS.contains(&word) || ASIDE.contains(&word))
+        };
+        // 1, 2, 4 beside each other are a parameter, or count rows.
+        let grows = |column: usize| {
+            let cells: Vec<f64> = rest.iter().filter_map(|row| number(&row[column])).collect();
+            cells.len() > 2
+                && cells.windows(2).all(|two| two[0] < two[1])
+                && cells.iter().all(|cell| cell.fract() == 0.0)
+        };
+        let numbered = |title: &str| title.ends_with(|c: char| c.is_ascii_digit());
+        let odd = match name {
+            Some(_) => !titles.iter().skip(1).all(numbered),
+            None => titles.iter().any(is_statistic) || (0..titles.len()).any(grows),
+        };
+        if odd {
+            return Err(
+                "its columns are statistics, parameters or two sides, and not samples; give a \
+                 row for each run with the titles name,value",
+            );
+        }
+        Ok(Self {
             name,
             values: (first..titles.len()).collect(),
             benchmarks: match name {
@@ -122,22 +156,17 @@ impl Columns {
 
     /// Returns the columns of a table without titles; `None` if any row is something else.
     fn without_titles(rows: &[StringRecord]) -> Option<Self> {
-        let alone = rows[0].len() == 1;
-        let whole = |row: &StringRecord| match alone {
-            true => row.len() == 1 && number(&row[0]).is_some(),
-            false => {
-                row.len() >= 2
-                    && number(&row[0]).is_none()
-                    && row
-                        .iter()
-                        .skip(1)
-                        .all(|cell| cell.is_empty() || number(cell).is_some())
-            }
+        let first = usize::from(rows[0].len() > 1);
+        let whole = |row: &StringRecord| {
+            let is_value = |cell: &str| number(cell).is_some() || first == 1 && cell.is_empty();
+            row.len() > first
+                && (first == 1 || row.len() == 1)
+                && row.iter().take(first).all(|name| number(name).is_none())
+                && row.iter().skip(first).all(is_value)
         };
         rows.iter().all(whole).then(|| Self {
-            name: (!alone).then_some(0),
-            values: (usize::from(!alone)..rows.iter().map(StringRecord::len).max().unwrap_or(0))
-                .collect(),
+            name: (first == 1).then_some(0),
+            values: (first..rows.iter().map(StringRecord::len).max().unwrap_or(0)).collect(),
             ..Self::default()
         })
     }
@@ -156,23 +185,33 @@ fn number(text: &str) -> Option<f64> {
     }
 }
 
+/// Returns whether a comma may be within thousands in these numbers: 999 and 1,001.
+fn are_thousands<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let numbers = || cells.clone().filter(|cell| number(cell).is_some());
+    let three = |(whole, fraction): (&str, &str)| {
+        let whole = whole.trim_start_matches('-');
+        fraction.len() == 3 && whole.len() < 4 && !whole.starts_with('0')
+    };
+    cells.clone().any(|cell| cell.contains(','))
+        && numbers().any(|cell| cell.contains(','))
+        && (numbers().any(|cell| cell.contains('.'))
+            || numbers().any(|cell| !cell.contains(','))
+                && numbers().filter_map(|cell| cell.split_once(',')).all(three))
+}
+
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     // This is how perf's files begin.
     let text = input
         .plain()
         .filter(|text| !text.starts_with("# started on"))?;
-    // Of a table that the caller named, the reason is of use.
     let refused = |why: &str| {
-        input.asked.then(|| SampleFile {
+        Some(SampleFile {
             notes: vec![why.into()],
             ..SampleFile::default()
         })
     };
-    let lines = || {
-        text.lines()
-            .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
-    };
-    let first = lines().next().unwrap_or_default();
+    let is_row = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let first = text.lines().find(is_row).unwrap_or_default();
     let separator = [b';', b'\t', b',']
         .into_iter()
         .find(|c| first.as_bytes().contains(c) && (*c != b',' || number(first).is_none()));
@@ -188,23 +227,30 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let rows: Vec<StringRecord> = rows.collect();
     let has_titles = rows.first()?.iter().all(|cell| number(cell).is_none());
     let columns = match has_titles {
-        true => Columns::of_titles(&rows[0], &rows[1..]),
-        false => Columns::without_titles(&rows),
+        true => match Columns::of_titles(&rows[0], &rows[1..]) {
+            Ok(columns) => columns,
+            Err(why) => return refused(why).filter(|_| input.asked),
+        },
+        false => Columns::without_titles(&rows)?,
     };
-    let Some(columns) = columns else {
-        return refused("no column is called value; give the titles name,value");
-    };
+    let rows = || (1..).zip(&rows).skip(usize::from(has_titles));
+    let cells = rows().flat_map(|(_, row)| columns.values.iter().filter_map(|c| row.get(*c)));
+    if are_thousands(cells) {
+        return refused(
+            "a comma of its numbers may be a decimal point or part of thousands; write them \
+             without thousands",
+        );
+    }
     let mut file = SampleFile::default();
     let mut known: HashMap<(String, String), usize> = HashMap::new();
-    let mut skipped = Skipped::default();
-    for (line, row) in (1..).zip(&rows).skip(usize::from(has_titles)) {
+    let mut skipped = Vec::new();
+    for (line, row) in rows() {
         let at = |column: Option<usize>| column.and_then(|c| row.get(c)).unwrap_or_default();
         let mut any = false;
         for column in &columns.values {
             let Some(value) = number(at(Some(*column))) else {
                 continue;
             };
-            any = true;
             let unit = match at(columns.unit) {
                 "" => columns.own_unit.as_str(),
                 unit => unit,
@@ -217,76 +263,64 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                 Some(size) if !units::is_rate(unit) => run.lasting(value * size),
                 _ => run,
             };
-            let (name, metric) = (at(columns.name), at(columns.metric));
-            let name = match columns.benchmarks.get(*column) {
+            let mut name = match columns.benchmarks.get(*column) {
                 Some(name) => name,
-                None if name.is_empty() => "all",
-                None => name,
+                None => at(columns.name),
+            }
+            .to_owned();
+            for (column, title) in &columns.parameters {
+                name.push_str(&format!(" {title}={}", at(Some(*column))));
+            }
+            let name = match name.trim() {
+                "" => "all",
+                name => name,
             };
+            let metric = at(columns.metric);
             let key = (name.to_owned(), metric.to_owned());
             let place = known.entry(key).or_insert_with(|| {
+                let direction = match at(columns.better).to_lowercase().as_str() {
+                    "higher" | "more" | "up" | "larger" => Direction::HigherIsBetter,
+                    "lower" | "less" | "down" | "smaller" => Direction::LowerIsBetter,
+                    _ => match columns.benchmarks.get(*column) {
+                        Some(title) => units::direction(title),
+                        None => direction(&mut file, unit),
+                    },
+                };
                 file.benchmarks.push(Benchmark {
                     metric: if metric.is_empty() { "value" } else { metric }.to_owned(),
-                    direction: match at(columns.better).to_lowercase().as_str() {
-                        "higher" | "more" | "up" | "larger" => Direction::HigherIsBetter,
-                        "lower" | "less" | "down" | "smaller" => Direction::LowerIsBetter,
-                        _ => units::direction(unit),
-                    },
+                    direction,
                     drifts: units::drifts(unit),
                     ..Benchmark::time(name, unit, Vec::new())
                 });
                 file.benchmarks.len() - 1
             });
             let benchmark = &mut file.benchmarks[*place];
-            match units::factor(unit, &benchmark.unit) {
-                Some(factor) => benchmark.runs.push(Run {
-                    value: run.value * factor,
-                    ..run
-                }),
-                None => {
-                    any = false;
-                    break;
-                }
-            }
+            let Some(factor) = units::factor(unit, &benchmark.unit) else {
+                any = false;
+                break;
+            };
+            any = true;
+            benchmark.runs.push(Run {
+                value: run.value * factor,
+                ..run
+            });
         }
         if !any {
-            skipped.add(line);
+            skipped.push(line.to_string());
         }
     }
-    file.notes.extend(skipped.note());
+    if let Some(first) = skipped.first() {
+        file.notes.push(match skipped.len() {
+            1 => format!("Row {first} has no value in the unit of its benchmark, and is not read."),
+            n => format!(
+                "{n} rows, the first of which is row {first}, have no value in the unit of their \
+                 benchmark, and are not read."
+            ),
+        });
+    }
     if file.benchmarks.is_empty() {
-        return refused("no row has a name and a value");
+        return refused("no row has a name and a value").filter(|_| input.asked);
     }
     // What a table does not say is taken for what people write: a row a process.
     Some(file.of_processes())
-}
-
-/// Rows that could not be read.
-#[derive(Default)]
-struct Skipped {
-    count: usize,
-    first: usize,
-}
-
-impl Skipped {
-    fn add(&mut self, line: usize) {
-        if self.count == 0 {
-            self.first = line;
-        }
-        self.count += 1;
-    }
-
-    fn note(&self) -> Option<String> {
-        match self.count {
-            0 => None,
-            1 => Some(format!(
-                "Row {} has no value in the unit of its benchmark, and is not read.",
-                self.first
-            )),
-            n => Some(format!(
-                "{n} rows, the first of which is row {}, have no value in the unit of their benchmark, and are not read.",
-                self.first
-            )),
-        }
-    }
 }

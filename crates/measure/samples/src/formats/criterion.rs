@@ -6,8 +6,11 @@ use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
 
-/// The first columns of `raw.csv`.
-const RAW: &str = "group,function,value,throughput_num,throughput_type,sample_measured_value";
+/// The columns of `raw.csv`, now and before version 0.3, whose unit is the nanosecond.
+const RAW: [&str; 2] = [
+    "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count",
+    "group,function,value,sample_time_nanos,iteration_count",
+];
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let mut file = SampleFile::default();
@@ -19,7 +22,8 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         }
         return Some(file);
     }
-    if input.text.starts_with(RAW) {
+    let titles = input.text.lines().next().unwrap_or_default().trim();
+    if RAW.contains(&titles) {
         return raw(input.text);
     }
     // Every message of cargo criterion has a reason.
@@ -40,7 +44,7 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     Some(file)
 }
 
-/// Reads `raw.csv`: group, function, value, throughput (two), time, unit, iterations.
+/// Reads `raw.csv`, whose last columns are the time, its unit, and the iterations.
 fn raw(text: &str) -> Option<SampleFile> {
     let mut file = SampleFile::default();
     let mut rows = csv::Reader::from_reader(text.as_bytes());
@@ -48,8 +52,12 @@ fn raw(text: &str) -> Option<SampleFile> {
         let row = row.ok()?;
         let names = row.iter().take(3).filter(|part| !part.is_empty());
         let name = names.collect::<Vec<_>>().join("/");
-        let [time, iterations] = [5, 7].map(|at| row.get(at).and_then(|x| x.parse::<f64>().ok()));
-        let unit = row.get(6)?;
+        let (time, unit) = match row.len() {
+            5 => (3, "ns"),
+            _ => (5, row.get(6)?),
+        };
+        let figure = |at: usize| row.get(at).and_then(|x| x.parse::<f64>().ok());
+        let (time, iterations) = (figure(time), figure(row.len() - 1));
         file.add(Benchmark::time(
             name,
             unit,

@@ -41,7 +41,7 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                     continue;
                 };
                 let seconds = 1e-3 * number(of.get("runtime"));
-                file.add(Benchmark {
+                file.add_once(Benchmark {
                     metric: (*metric).into(),
                     direction: if *more {
                         Direction::HigherIsBetter

@@ -63,8 +63,11 @@ fn of_text(text: &str) -> SampleFile {
     for line in text.lines() {
         let configuration = line.split_once(": ").filter(|(key, _)| !key.contains(' '));
         if let Some((key, value)) = configuration {
-            // A process begins with its configuration; files may be appended.
-            process += usize::from(std::mem::take(&mut has_results));
+            // A process begins with these lines; files may be appended. Other programs print
+            // such lines too.
+            if matches!(key, "goos" | "pkg") {
+                process += usize::from(std::mem::take(&mut has_results));
+            }
             if key == "pkg" {
                 package = value.trim();
             } else if let Some(at) = SETTING.iter().position(|(of, _)| *of == key) {

@@ -22,6 +22,9 @@ const FIELDS: [&str; 9] = [
     "complexity_n",
 ];
 
+/// What the names of aggregates end with.
+const AGGREGATES: [&str; 6] = ["mean", "median", "stddev", "cv", "BigO", "RMS"];
+
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let entries = input.list("benchmarks")?;
     let context = input.field("context").unwrap_or(&Value::Null);
@@ -50,17 +53,27 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             "" => text(entry, "name"),
             name => name,
         };
-        if text(entry, "run_type") == "aggregate" {
-            // These are of a family of benchmarks, and none has such a name.
-            if !matches!(text(entry, "aggregate_name"), "BigO" | "RMS") {
-                only_means.insert(name);
+        // Versions before 1.5 tell an aggregate by its name alone.
+        let (base, last) = name.rsplit_once('_').unwrap_or((name, ""));
+        let is_old = entry.get("run_type").is_none() && AGGREGATES.contains(&last);
+        if text(entry, "run_type") == "aggregate" || is_old {
+            // Some are of a family of benchmarks, and none has such a name.
+            let of = if is_old {
+                last
+            } else {
+                text(entry, "aggregate_name")
+            };
+            if !matches!(of, "BigO" | "RMS") {
+                only_means.insert(if is_old { base } else { name });
             }
             continue;
         }
-        if entry.get("error_occurred").and_then(Value::as_bool) == Some(true) {
-            let why = text(entry, "error_message");
-            file.notes
-                .push(format!("A repetition of {name} failed: {why}."));
+        let is = |what: &str| entry.get(what).and_then(Value::as_bool) == Some(true);
+        if is("error_occurred") || is("skipped") {
+            let why = [text(entry, "error_message"), text(entry, "skip_message")].concat();
+            file.notes.push(format!(
+                "A repetition of {name} failed or was skipped: {why}."
+            ));
             continue;
         }
         // The last entry of a file that was cut off may have no time.
@@ -116,10 +129,7 @@ fn add(file: &mut SampleFile, name: &str, entry: &Value, setting: &[(&'static st
         if FIELDS.contains(&counter.as_str()) || !value.is_number() {
             continue;
         }
-        let direction = match counter.ends_with("per_second") {
-            true => Direction::HigherIsBetter,
-            false => Direction::LowerIsBetter,
-        };
+        let direction = units::direction(counter);
         explains(counter, "", number(Some(value)), direction);
     }
 }

@@ -9,6 +9,11 @@ use serde_json::Value;
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let one = input.json.iter().filter(|_| input.lines.is_empty());
+    // `jq -s` makes a list of the objects.
+    let one = one.flat_map(|value| match value {
+        Value::Array(list) => list.iter().collect(),
+        object => vec![object],
+    });
     let all: Vec<&Value> = one.chain(&input.lines).collect();
     let is = |v: &&Value| {
         v.get("module_path").is_some()
@@ -19,59 +24,70 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     }
     let mut file = SampleFile::default();
     for benchmark in all {
-        let name = [text(benchmark, "module_path"), text(benchmark, "id")].join(" ");
-        let mut counts = Vec::new();
-        find(benchmark, &mut counts);
-        let decides = counts
-            .iter()
-            .position(|(event, _)| event == "Ir")
-            .unwrap_or(0);
+        let (path, function) = (
+            text(benchmark, "module_path"),
+            text(benchmark, "function_name"),
+        );
+        let function = if path.ends_with(function) {
+            ""
+        } else {
+            function
+        };
+        let name = [path, function, text(benchmark, "id")]
+            .map(str::trim)
+            .join(" ");
+        let name: Vec<&str> = name.split_whitespace().collect();
+        let name = name.join(" ");
+        let counts = counts(benchmark);
+        if counts.is_empty() {
+            file.notes
+                .push(format!("{name} has no counts of Callgrind."));
+        }
+        let decides = counts.iter().position(|(event, _)| *event == "Ir");
         for (i, (event, count)) in counts.into_iter().enumerate() {
             file.add_once(Benchmark {
-                metric: event,
-                role: if i == decides {
-                    Role::Primary
-                } else {
-                    Role::Screening
+                metric: event.to_owned(),
+                role: match i == decides.unwrap_or(0) {
+                    true => Role::Primary,
+                    false => Role::Screening,
                 },
                 drifts: false,
-                ..Benchmark::time(name.trim(), "", vec![Run::new(count)])
+                ..Benchmark::time(&*name, "", vec![Run::new(count)])
             });
         }
     }
     Some(file)
 }
 
-/// Finds the total of each event, below the first summary of Callgrind.
-fn find(value: &Value, counts: &mut Vec<(String, f64)>) {
-    if let Some(events) = value.get("Callgrind").and_then(Value::as_object) {
-        for (event, summary) in events {
-            let metrics = summary.get("metrics").unwrap_or(summary);
-            let count = [&["Left"][..], &["Both", "0"]]
-                .iter()
-                .find_map(|path| match path {
-                    [side] => metrics.get(*side),
-                    _ => at(metrics, &["Both"])?.get(0),
-                });
-            let count = count.and_then(|v| {
-                v.as_f64()
-                    .or_else(|| v.as_object()?.values().next()?.as_f64())
-            });
-            counts.extend(count.map(|count| (event.clone(), count)));
-        }
-        return;
-    }
-    let inner: Vec<&Value> = match value {
-        Value::Object(fields) => match fields.get("total") {
-            Some(total) => vec![total],
-            None => fields.values().collect(),
-        },
-        Value::Array(list) => list.iter().collect(),
-        _ => Vec::new(),
+/// Returns the new total of each event: of the profile of Callgrind (versions from 0.15), of
+/// the one that there is (from 0.11), or of the sum of the first (before).
+fn counts(benchmark: &Value) -> Vec<(&str, f64)> {
+    let profiles = benchmark.get("profiles").and_then(Value::as_array);
+    let events = profiles
+        .into_iter()
+        .flatten()
+        .find_map(|p| at(p, &["summaries", "total", "summary", "Callgrind"]))
+        .or_else(|| {
+            at(
+                benchmark,
+                &["callgrind_summary", "callgrind_run", "total", "summary"],
+            )
+        })
+        .or_else(|| {
+            at(benchmark, &["callgrind_summary", "summaries"])?
+                .get(0)?
+                .get("events")
+        });
+    let count = |summary: &Value| -> Option<f64> {
+        let metrics = summary.get("metrics").unwrap_or(summary);
+        let both = metrics.get("Both").and_then(|both| both.get(0));
+        let count = metrics.get("Left").or(both).or(metrics.get("new"))?;
+        // A number may be named by its kind: {"Int": 5}.
+        let own = count.as_object().and_then(|o| o.values().next());
+        own.unwrap_or(count).as_f64()
     };
-    for value in inner {
-        if counts.is_empty() {
-            find(value, counts);
-        }
-    }
+    let events = events.and_then(Value::as_object).into_iter().flatten();
+    events
+        .filter_map(|(event, summary)| Some((event.as_str(), count(summary)?)))
+        .collect()
 }

@@ -16,6 +16,11 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
     let mut file = SampleFile::default();
     for result in results {
         let name = text(result, "command").to_owned() + &parameters(result, "parameters");
+        // Versions before 1.10 have the value alone.
+        let name = match text(result, "parameter") {
+            "" => name,
+            value => format!("{name} {value}"),
+        };
         let times = numbers(result.get("times"));
         if times.is_empty() {
             file.notes.push(format!(

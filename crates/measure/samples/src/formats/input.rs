@@ -64,11 +64,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns the objects of a text that has one in each line. Only the last may be cut off.
+/// Returns the objects of a text that has one in each line, beside comments. Only the last
+/// may be cut off.
 fn lines(text: &str) -> Vec<Value> {
     let texts: Vec<&str> = text
         .lines()
-        .filter(|line| !line.trim().is_empty())
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
         .collect();
     let mut objects = Vec::new();
     for (at, line) in texts.iter().enumerate() {

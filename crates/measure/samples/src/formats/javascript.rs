@@ -38,8 +38,14 @@ pub(super) fn vitest(input: &Input) -> Option<SampleFile> {
 pub(super) fn tinybench(input: &Input) -> Option<SampleFile> {
     let tasks = input.json.as_ref()?.as_array()?;
     let is = |task: &Value| {
-        let has = |paths: [&[&str]; 4]| paths.iter().any(|path| at(task, path).is_some());
-        !text(task, "name").is_empty() && (has(SAMPLES) || has(MEANS))
+        let of = |path: &&[&str]| at(task, &path[..path.len() - 1]).unwrap_or(task);
+        // What else has a name and a mean has neither rates nor samples of it.
+        let own = |of: &Value| {
+            ["samples", "hz", "rme", "p99"]
+                .iter()
+                .any(|f| of.get(f).is_some())
+        };
+        !text(task, "name").is_empty() && MEANS.iter().map(of).any(own)
     };
     if tasks.is_empty() || !tasks.iter().all(is) {
         return None;

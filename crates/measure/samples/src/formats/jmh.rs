@@ -54,9 +54,20 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                     ..Run::new(value)
                 }));
             }
+            // Of single calls there is a histogram of each iteration.
+            let forks = of.get("rawDataHistogram").and_then(Value::as_array);
+            for (process, fork) in forks.into_iter().flatten().enumerate() {
+                let of_fork = fork.as_array().into_iter().flatten().map(mean);
+                runs.extend(of_fork.map(|value| Run {
+                    process,
+                    ..Run::new(value)
+                }));
+            }
             if runs.is_empty() {
-                // A histogram of single calls has one score.
-                runs.push(Run::new(number(of.get("score"))));
+                file.notes.push(format!(
+                    "{name} has no iterations of {metric}, only its score."
+                ));
+                continue;
             }
             let benchmark = Benchmark {
                 metric: metric.to_owned(),
@@ -69,4 +80,14 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         }
     }
     Some(file)
+}
+
+/// Returns the mean of a histogram, which has values with their counts.
+fn mean(histogram: &Value) -> f64 {
+    let pairs = histogram.as_array().into_iter().flatten();
+    let pairs = pairs.map(|pair| (number(pair.get(0)), number(pair.get(1))));
+    let (sum, count) = pairs.fold((0.0, 0.0), |(sum, all), (value, n)| {
+        (sum + value * n, all + n)
+    });
+    sum / count
 }

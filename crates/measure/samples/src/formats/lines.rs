@@ -110,43 +110,51 @@ fn figures(text: &str, name: &str, figures: &[Figure]) -> Option<SampleFile> {
     of(found.into_iter().filter(|_| decides))
 }
 
+/// What the tests of sysbench print, of which the first that is not zero decides.
+const SYSBENCH: [Figure; 6] = [
+    ("transactions:", "transactions", "ops/s", true),
+    ("Total operations:", "operations", "ops/s", true),
+    ("events per second:", "events", "ops/s", true),
+    ("events/s (eps):", "events", "ops/s", true),
+    ("reads/s:", "reads", "ops/s", true),
+    ("writes/s:", "writes", "ops/s", true),
+];
+
 pub(super) fn sysbench(input: &Input) -> Option<SampleFile> {
     let text = input.plain().filter(|text| text.contains("sysbench "))?;
-    let of = |words: &str| text.lines().any(|line| line.trim().starts_with(words));
-    // A test of the processor has events, one of a database transactions, one of memory
-    // operations.
-    let decides: Figure = match (of("transactions:"), of("Total operations:")) {
-        (true, _) => ("transactions:", "transactions", "ops/s", true),
-        (_, true) => ("Total operations:", "operations", "ops/s", true),
-        _ => ("events per second:", "events", "ops/s", true),
+    let is = |(words, ..): &Figure| {
+        let mut lines = text.lines().map(str::trim);
+        lines.any(|line| line.starts_with(words) && !line.ends_with(" 0.00"))
     };
-    figures(
-        text,
-        "sysbench",
-        &[
-            decides,
-            ("avg:", "mean latency", "ms", false),
-            ("95th percentile:", "p95 latency", "ms", false),
-        ],
-    )
+    let all = [
+        SYSBENCH.into_iter().find(is)?,
+        ("avg:", "mean latency", "ms", false),
+        ("95th percentile:", "p95 latency", "ms", false),
+    ];
+    figures(text, "sysbench", &all)
 }
 
 pub(super) fn wrk(input: &Input) -> Option<SampleFile> {
     let text = input
         .plain()
         .filter(|text| text.contains("Requests/sec:"))?;
-    let first = text
-        .lines()
-        .find_map(|line| Some(line.split_once("test @ ")?.1.trim()));
-    figures(
+    let of = |line| Some(str::split_once(line, "test @ ")?.1.trim());
+    let mut file = figures(
         text,
-        first.unwrap_or("wrk"),
+        text.lines().find_map(of).unwrap_or("wrk"),
         &[
             ("Requests/sec:", "requests", "ops/s", true),
             ("Latency", "mean latency", "ms", false),
             ("99%", "p99 latency", "ms", false),
+            ("99.000%", "p99 latency", "ms", false),
         ],
-    )
+    )?;
+    let failed = text.lines().map(str::trim).filter(|line| {
+        line.starts_with("Non-2xx or 3xx responses:") || line.starts_with("Socket errors:")
+    });
+    file.notes
+        .extend(failed.map(|line| format!("{line}; the rate counts them.")));
+    Some(file)
 }
 
 /// `NAME x 1,212,759 ops/sec ±0.74% (93 runs sampled)`.
@@ -160,4 +168,11 @@ pub(super) fn is_fio_terse(input: &Input) -> bool {
     let mut fields = input.text.split(';');
     let version = fields.next().unwrap_or_default().trim();
     version.len() == 1 && fields.next().is_some_and(|name| name.starts_with("fio-"))
+}
+
+/// Returns whether the first line has one of these starts, quoted or not.
+pub(super) fn begins(input: &Input, starts: &[&str]) -> bool {
+    let first = input.text.lines().next().unwrap_or_default();
+    let first = first.replace('"', "").replace(';', ",");
+    starts.iter().any(|start| first.starts_with(start))
 }

@@ -20,6 +20,11 @@ const DECIDE: [&str; 7] = [
     "instructions",
 ];
 
+/// Fields of an object that counts a part of the machine or of the program.
+const PARTS: [&str; 8] = [
+    "cpu", "core", "cluster", "die", "socket", "node", "thread", "cgroup",
+];
+
 /// A line of an event.
 struct Line {
     /// Says whether it is of an interval (`-I`), whose time counts from the start of its run.
@@ -36,9 +41,14 @@ struct Line {
 impl Line {
     /// Reads a line of `-x`.
     fn of_columns(line: &str) -> Option<Self> {
-        let separator = [',', ';', '\t', '|']
+        let separator = [';', '\t', '|', ',']
             .into_iter()
             .find(|c| line.contains(*c))?;
+        // In some languages the decimal point is a comma, where no comma separates.
+        let line = match separator {
+            ',' => line.to_owned(),
+            _ => line.replace(',', "."),
+        };
         let mut fields: Vec<&str> = line.split(separator).map(str::trim).collect();
         let is_name = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic());
         let is_event = |f: &[&str]| {
@@ -84,14 +94,19 @@ impl Line {
 
     /// Reads a line of the text for people: `1,234.5 msec task-clock # 0.9 CPUs utilized`.
     fn of_text(line: &str) -> Option<Self> {
+        let line = &line.replace(['\u{202f}', '\u{a0}', '\'', '’'], "");
         let (figures, rest) = line.split_once('#').unwrap_or((line, ""));
-        let mean = line.contains("( +-");
+        let mean = line.contains("( +-") || line.contains(" +- ");
         let figures = figures.split("( +-").next()?.split("( ").next()?;
         let (value, what) = match figures.trim().strip_prefix("<not ") {
             Some(rest) => ("<not counted>", rest.split_once('>')?.1),
             None => figures.trim().split_once(char::is_whitespace)?,
         };
-        let value = value.replace([',', '\u{202f}', '\''], "");
+        // The mean of several runs has its deviation behind it.
+        let what = match what.trim_start().strip_prefix("+- ") {
+            Some(rest) => rest.split_once(' ')?.1,
+            None => what,
+        };
         let words: Vec<&str> = what.split_whitespace().collect();
         let (unit, event) = match words[..] {
             [event] => ("", event.to_owned()),
@@ -102,6 +117,7 @@ impl Line {
             }
             _ => return None,
         };
+        let value = in_words(value, !unit.is_empty());
         let counted = rest.rsplit_once('(').or(line.rsplit_once('('));
         let counted = counted.and_then(|(_, text)| text.trim().strip_suffix("%)")?.parse().ok());
         Some(Self {
@@ -115,18 +131,43 @@ impl Line {
     }
 }
 
+/// Returns a number as it is written for people, in any language, without what separates
+/// thousands. Only a number with a fraction can have a decimal point, which is the last mark.
+fn in_words(value: &str, has_fraction: bool) -> String {
+    let is_mark = |c: char| c == ',' || c == '.';
+    match value.rfind(is_mark).filter(|_| has_fraction) {
+        Some(at) => format!("{}.{}", value[..at].replace(is_mark, ""), &value[at + 1..]),
+        None => value.replace(is_mark, ""),
+    }
+}
+
 fn is_value(text: &str) -> bool {
     text.parse::<f64>().is_ok() || text.starts_with("<not ")
 }
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
-    let is_object = |object: &Value| object.get("counter-value").is_some();
+    let started = input
+        .text
+        .lines()
+        .find_map(|l| l.strip_prefix("# started on "));
+    let started = started.and_then(moment_of_c);
+    // A second figure of an event is an object without a count.
+    let has = |object: &Value, names: &[&str]| names.iter().any(|name| object.get(name).is_some());
+    let is_object = |object: &Value| has(object, &["counter-value", "metric-value"]);
+    let apart = |object: &Value| has(object, &PARTS);
+    let refused = |why: &str| {
+        let mut file = SampleFile::default();
+        file.notes.push(why.into());
+        Some(file)
+    };
+    let per = "it counts each CPU, core, socket or thread by itself; leave out -A and --per-...";
     if !input.lines.is_empty() && input.lines.iter().all(is_object) {
-        return of_lines(input.lines.iter().filter_map(Line::of_object), None);
+        if input.lines.iter().any(apart) {
+            return refused(per);
+        }
+        return of_lines(input.lines.iter().filter_map(Line::of_object), started);
     }
     let text = input.plain()?;
-    let started = text.lines().find_map(|l| l.strip_prefix("# started on "));
-    let started = started.and_then(moment_of_c);
     let lines = || {
         text.lines()
             .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
@@ -141,10 +182,7 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         first.starts_with(['S', 'C', 'N']) && rest.starts_with(|c: char| c.is_ascii_digit())
     };
     if lines().all(|line| part(&line)) && lines().next().is_some() {
-        let mut file = SampleFile::default();
-        let per = "it counts each CPU, core or socket by itself; leave out -A and --per-...";
-        file.notes.push(per.into());
-        return Some(file);
+        return refused(per);
     }
     // A second figure of an event is in a line whose first columns are empty.
     let more = |line: &&str| line.starts_with([',', ';']);

@@ -4,6 +4,7 @@ mod comparable;
 mod formats;
 mod processes;
 mod rates;
+mod variants;
 
 use locklab_harness::gate::FailOn;
 use locklab_judge::{Direction, Role, Settings, Verdict};
