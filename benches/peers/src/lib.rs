@@ -285,7 +285,7 @@ pub fn keeping_explains(keeps: f64, other: f64) -> bool {
 mod tests {
     use super::keeping_explains;
 
-    /// Of a ticket lock and its peer 0.2 % each follow their own: that explains nothing.
+    /// A ticket lock and its peer have 0.2 % each, which explains no difference.
     #[test]
     fn equal_shares_explain_no_difference() {
         assert!(!keeping_explains(0.2, 0.2));

@@ -172,7 +172,7 @@ fn walk(folder: &Path, files: &mut Vec<(PathBuf, u64)>) -> Result<(), Error> {
         for entry in fs::read_dir(&folder).map_err(|e| io(&folder, &e))? {
             let entry = entry.map_err(|e| io(&folder, &e))?;
             let path = entry.path();
-            // Of the entry itself: symbolic links are not followed.
+            // The entry's own size: symbolic links are not followed.
             let meta = entry.metadata().map_err(|e| io(&path, &e))?;
             if meta.is_dir() {
                 folders.push(path);

@@ -62,7 +62,7 @@ fn footprint(shop: &Workshop) -> Footprint {
     let mut footprint = compare(&old, &new, &options).unwrap();
     footprint.inputs.baseline.path = "old/vmlinux".into();
     footprint.inputs.experiment.path = "new/vmlinux".into();
-    // Those hold the compiler's name and other things that vary.
+    // These sections hold the compiler's name and other things that vary.
     footprint
         .classes
         .retain(|c| !matches!(c.class, Class::Debug | Class::Other | Class::Rodata));

@@ -90,7 +90,7 @@ pub fn build(
         config.machine().as_bytes(),
         decided.as_bytes(),
     ]);
-    // Of two commands that want the same kernel one builds and the other waits;
+    // If two commands want the same kernel, one builds and the other waits;
     // the lock is taken before the sources are linked, because both would do
     // that.
     let _held = cache.hold(

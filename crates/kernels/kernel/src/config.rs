@@ -78,7 +78,7 @@ pub(crate) fn config(recipe: &Changes, folder: &Path) -> Result<Config, Error> {
             ]);
             let names = read(&folder.join("drivers"))?;
             drivers = names.lines().map(str::to_owned).collect();
-            // Of all that the workloads need, its own number of CPUs stays.
+            // The workloads' options do not change its own number of CPUs.
             let workloads = WORKLOADS
                 .lines()
                 .filter(|line| line.starts_with("CONFIG_") && !line.starts_with("CONFIG_NR_CPUS="));

@@ -128,7 +128,7 @@ fn parse(text: &str) -> Option<Compiled> {
         .split(' ')
         .map(|word| match word {
             _ if word == target => "OUT",
-            // Where it notes what it read.
+            // The file in which it notes what it read.
             _ if word.starts_with("-Wp,-MMD,") => "-Wp,-MMD,OUT.d",
             word => word,
         })

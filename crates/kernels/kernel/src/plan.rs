@@ -47,7 +47,7 @@ pub fn equipped(
     if experiment.has_images() {
         return Ok(experiment);
     }
-    // Those of the file are always added, because otherwise the same file would
+    // The options of the file are always added, because otherwise the same file would
     // be built twice.
     let of_file: Vec<Workload> = experiment.workload.iter().map(|entry| entry.name).collect();
     for workload in of_file.into_iter().chain(asked) {

@@ -265,7 +265,7 @@ fn the_header_is_up_to_date() {
         .generate()
         .expect("cbindgen understands the sources")
         .write(&mut header);
-    // What cbindgen cannot know, and what it writes for C99 and for Rust.
+    // Items that cbindgen cannot know, and items that it writes for C99 and for Rust.
     let header = String::from_utf8(header)
         .expect("a header in UTF-8")
         .replace("@MAJOR@", env!("CARGO_PKG_VERSION_MAJOR"))

@@ -64,7 +64,7 @@ pub struct GlibcRw<P: Platform = NativePlatform, const WRITERS_FIRST: bool = fal
     readers: P::U32,
     phase: Phase<P>,
     others: OtherWriters<P>,
-    /// Those that wait for another, where writers go first.
+    /// The writers that wait for another, where writers go first.
     waiting: WaitingWriters<P>,
 }
 

@@ -35,7 +35,7 @@ pub use std_mutex::StdMutex;
 pub use std_rw::StdRw;
 pub use swift_mutex::SwiftMutex;
 
-// What the models stand on, where their sources name it, as in `locklab-locks`.
+// The modules that the sources of the models name, as in `locklab-locks`.
 mod futex {
     pub(crate) use locklab_locks::Futex;
 }

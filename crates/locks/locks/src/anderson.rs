@@ -34,7 +34,7 @@ impl AndersonSlot {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`AndersonMutex`](crate::queue::AndersonMutex).
+/// [`AndersonMutex`](crate::queue::AndersonMutex) lists them.
 ///
 /// # Properties
 ///

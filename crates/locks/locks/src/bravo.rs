@@ -61,7 +61,7 @@ pub struct Bravo<L, P: Platform = NativePlatform> {
 ///
 /// # Differences from `std::sync::RwLock`
 ///
-/// Those of [`BravoRwLock`](crate::rw::BravoRwLock).
+/// [`BravoRwLock`](crate::rw::BravoRwLock) lists them.
 pub type BravoPhaseFair<P = NativePlatform> = Bravo<PhaseFair<P>, P>;
 
 impl<L: RawRwLock, P: Platform> Bravo<L, P> {

@@ -72,7 +72,7 @@ fn alone<P: Platform>() -> *mut CnaNode<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`CnaMutex`](crate::queue::CnaMutex).
+/// [`CnaMutex`](crate::queue::CnaMutex) lists them.
 ///
 /// # Properties
 ///
@@ -194,7 +194,7 @@ impl<P: Platform> Cna<P> {
     /// the second queue.
     ///
     /// # Safety
-    /// As [`Self::hand_over`].
+    /// Does the same as [`Self::hand_over`].
     unsafe fn same_node(
         own: &CnaNode<P>,
         next: *mut CnaNode<P>,

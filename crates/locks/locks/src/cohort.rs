@@ -29,7 +29,7 @@ pub unsafe trait Local<P: Platform>: Default + Send + Sync + 'static {
     /// Acquires the lock.
     ///
     /// # Safety
-    /// As [`RawLock::lock`].
+    /// Does the same as [`RawLock::lock`].
     unsafe fn lock(&self, ctx: &Self::Ctx);
 
     /// Returns whether a CPU is waiting that will acquire next.
@@ -41,7 +41,7 @@ pub unsafe trait Local<P: Platform>: Default + Send + Sync + 'static {
     /// Releases the lock.
     ///
     /// # Safety
-    /// As [`RawLock::unlock`].
+    /// Does the same as [`RawLock::unlock`].
     unsafe fn unlock(&self, ctx: &Self::Ctx);
 }
 
@@ -189,7 +189,7 @@ pub struct Cohort<P: Platform, R: Recipe<P>, const NODES: usize = 8> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`CohortBoMcsMutex`](crate::queue::CohortBoMcsMutex).
+/// [`CohortBoMcsMutex`](crate::queue::CohortBoMcsMutex) lists them.
 pub type CohortBoMcs<P = NativePlatform> = Cohort<P, BoMcs>;
 /// C-TKT-TKT for eight NUMA nodes.
 ///
@@ -203,7 +203,7 @@ pub type CohortBoMcs<P = NativePlatform> = Cohort<P, BoMcs>;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`CohortTktTktMutex`](crate::queue::CohortTktTktMutex).
+/// [`CohortTktTktMutex`](crate::queue::CohortTktTktMutex) lists them.
 pub type CohortTktTkt<P = NativePlatform> = Cohort<P, TktTkt>;
 
 /// The context that a CPU supplies to a [`Cohort`].

@@ -24,7 +24,7 @@ const GRACE: u32 = 50;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`FissileMutex`](crate::spin::FissileMutex).
+/// [`FissileMutex`](crate::spin::FissileMutex) lists them.
 ///
 /// # Properties
 ///

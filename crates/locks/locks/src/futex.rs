@@ -20,7 +20,7 @@ const AWAITED: u32 = 2;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`FutexMutex`](crate::spin::FutexMutex).
+/// [`FutexMutex`](crate::spin::FutexMutex) lists them.
 ///
 /// # Properties
 ///
@@ -146,7 +146,7 @@ const MARGIN: u32 = 2;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`FutexAdaptiveMutex`](crate::spin::FutexAdaptiveMutex).
+/// [`FutexAdaptiveMutex`](crate::spin::FutexAdaptiveMutex) lists them.
 ///
 /// # Properties
 ///

@@ -42,7 +42,7 @@ impl<P: Platform> Default for HemlockGrant<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`HemlockMutex`](crate::queue::HemlockMutex).
+/// [`HemlockMutex`](crate::queue::HemlockMutex) lists them.
 ///
 /// # Properties
 ///

@@ -143,7 +143,7 @@ struct Branch<P: Platform> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`McsMutex`](crate::queue::McsMutex).
+/// [`McsMutex`](crate::queue::McsMutex) lists them.
 ///
 /// # Properties
 ///

@@ -138,7 +138,7 @@ pub use rw::{PhaseFair, RwQueued};
 #[doc(no_inline)]
 pub use spin::{Futex, FutexAdaptive, Tas, Ticket, TicketMutex};
 
-// What the locks stand on, where their sources name it: modules of their own, so
+// The modules that the sources of the locks name: modules of their own, so
 // that no lock imports the root, which exports many of them.
 /// The machine that a lock runs on, as it sees it.
 pub mod platform {

@@ -66,7 +66,7 @@ impl<P: Platform> Default for MalthusianNode<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`MalthusianMutex`](crate::queue::MalthusianMutex).
+/// [`MalthusianMutex`](crate::queue::MalthusianMutex) lists them.
 ///
 /// # Properties
 ///

@@ -53,7 +53,7 @@ impl<P: Platform> Default for McsNode<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`McsMutex`](crate::queue::McsMutex).
+/// [`McsMutex`](crate::queue::McsMutex) lists them.
 ///
 /// # Properties
 ///

@@ -38,7 +38,7 @@ fn held<P: Platform>() -> *mut Node<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`McsK42Mutex`](crate::spin::McsK42Mutex).
+/// [`McsK42Mutex`](crate::spin::McsK42Mutex) lists them.
 ///
 /// # Properties
 ///

@@ -31,7 +31,7 @@ const TOO_MANY: u32 = 1 << 31;
 ///
 /// # Differences from `std::sync::RwLock`
 ///
-/// Those of [`PhaseFairRwLock`](crate::rw::PhaseFairRwLock).
+/// [`PhaseFairRwLock`](crate::rw::PhaseFairRwLock) lists them.
 ///
 /// # Properties
 ///

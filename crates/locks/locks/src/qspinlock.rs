@@ -26,7 +26,7 @@ const PENDING_READS: u32 = 64;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`QSpinlockMutex`](crate::kernel::QSpinlockMutex).
+/// [`QSpinlockMutex`](crate::kernel::QSpinlockMutex) lists them.
 ///
 /// # Properties
 ///

@@ -30,7 +30,7 @@ const NUMA: u32 = 0x7fff << 16;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`QSpinlockCnaMutex`](crate::kernel::QSpinlockCnaMutex).
+/// [`QSpinlockCnaMutex`](crate::kernel::QSpinlockCnaMutex) lists them.
 ///
 /// # Properties
 ///

@@ -35,7 +35,7 @@ const SLEEPS: u32 = 2;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`QSpinlockPvMutex`](crate::kernel::QSpinlockPvMutex).
+/// [`QSpinlockPvMutex`](crate::kernel::QSpinlockPvMutex) lists them.
 ///
 /// # Properties
 ///

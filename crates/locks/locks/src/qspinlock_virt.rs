@@ -19,7 +19,7 @@ use crate::virt_spin;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`QSpinlockVirtMutex`](crate::kernel::QSpinlockVirtMutex).
+/// [`QSpinlockVirtMutex`](crate::kernel::QSpinlockVirtMutex) lists them.
 ///
 /// # Properties
 ///

@@ -58,7 +58,7 @@ fn held<P: Platform>() -> *mut ReciprocatingElement<P> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`ReciprocatingMutex`](crate::queue::ReciprocatingMutex).
+/// [`ReciprocatingMutex`](crate::queue::ReciprocatingMutex) lists them.
 ///
 /// # Properties
 ///

@@ -34,7 +34,7 @@ const _: () = assert!((ENTRIES + 1).is_power_of_two());
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`RqSpinlockMutex`](crate::kernel::RqSpinlockMutex).
+/// [`RqSpinlockMutex`](crate::kernel::RqSpinlockMutex) lists them.
 ///
 /// # Properties
 ///

@@ -1,6 +1,6 @@
 //! Locks that readers share.
 //!
-//! Those that sleep are in the libraries that made them; these spin.
+//! These locks spin; reader-writer locks that sleep are in the libraries that made them.
 
 use crate::aliases::rw_locks;
 

@@ -29,7 +29,7 @@ enum Refused {
 ///
 /// # Differences from `std::sync::RwLock`
 ///
-/// Those of [`PerCpuRwLock`](crate::rw::PerCpuRwLock).
+/// [`PerCpuRwLock`](crate::rw::PerCpuRwLock) lists them.
 ///
 /// # Properties
 ///

@@ -30,7 +30,7 @@ const NOT_AT_ONCE: u32 = WRITER_MASK | WRITER_WAITS | TOO_MANY;
 ///
 /// # Differences from `std::sync::RwLock`
 ///
-/// Those of [`QueuedRwLock`](crate::rw::QueuedRwLock).
+/// [`QueuedRwLock`](crate::rw::QueuedRwLock) lists them.
 ///
 /// # Properties
 ///

@@ -81,7 +81,7 @@ impl<P: Platform> Width<P> for Word {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TasWordMutex`](crate::spin::TasWordMutex).
+/// [`TasWordMutex`](crate::spin::TasWordMutex) lists them.
 pub type TasWord<P = NativePlatform> = Tas<P, Word>;
 /// [`Ttas`] in four bytes.
 ///
@@ -94,7 +94,7 @@ pub type TasWord<P = NativePlatform> = Tas<P, Word>;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TtasWordMutex`](crate::spin::TtasWordMutex).
+/// [`TtasWordMutex`](crate::spin::TtasWordMutex) lists them.
 pub type TtasWord<P = NativePlatform> = Ttas<P, Word>;
 
 /// A test-and-set lock: 0 free, 1 held. A waiter swaps until it gets a 0.
@@ -108,7 +108,7 @@ pub type TtasWord<P = NativePlatform> = Ttas<P, Word>;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TasMutex`](crate::spin::TasMutex).
+/// [`TasMutex`](crate::spin::TasMutex) lists them.
 ///
 /// # Properties
 ///
@@ -220,7 +220,7 @@ unsafe impl<P: Platform, W: Width<P>> TimedLock<P> for Tas<P, W> {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TtasMutex`](crate::spin::TtasMutex).
+/// [`TtasMutex`](crate::spin::TtasMutex) lists them.
 ///
 /// # Properties
 ///

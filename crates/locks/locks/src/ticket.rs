@@ -19,7 +19,7 @@ const TICKET: u32 = 1 << 16;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TicketMutex`](crate::spin::TicketMutex).
+/// [`TicketMutex`](crate::spin::TicketMutex) lists them.
 ///
 /// # Properties
 ///

@@ -25,7 +25,7 @@ const TICKET: u32 = 1 << 16;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TicketPropMutex`](crate::spin::TicketPropMutex).
+/// [`TicketPropMutex`](crate::spin::TicketPropMutex) lists them.
 ///
 /// # Properties
 ///

@@ -23,7 +23,7 @@ const STRIDE: u32 = 17;
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`TwaMutex`](crate::spin::TwaMutex).
+/// [`TwaMutex`](crate::spin::TwaMutex) lists them.
 ///
 /// # Properties
 ///

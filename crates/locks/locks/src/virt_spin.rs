@@ -46,7 +46,7 @@ pub(crate) fn contend<P: Platform>(word: &P::U32, mut relaxes: u32, most: u32) {
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`VirtSpinMutex`](crate::spin::VirtSpinMutex).
+/// [`VirtSpinMutex`](crate::spin::VirtSpinMutex) lists them.
 ///
 /// # Properties
 ///
@@ -80,7 +80,7 @@ pub struct VirtSpin<P: Platform = NativePlatform, const FIRST: u32 = 1, const MO
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`VirtSpinDelayMutex`](crate::spin::VirtSpinDelayMutex).
+/// [`VirtSpinDelayMutex`](crate::spin::VirtSpinDelayMutex) lists them.
 pub type VirtSpinDelay<P = NativePlatform, const DELAY: u32 = 8> = VirtSpin<P, DELAY, DELAY>;
 
 /// [`VirtSpin`] with bounded exponential backoff: one relax between attempts,
@@ -95,7 +95,7 @@ pub type VirtSpinDelay<P = NativePlatform, const DELAY: u32 = 8> = VirtSpin<P, D
 ///
 /// # Differences from `std::sync::Mutex`
 ///
-/// Those of [`VirtSpinBackoffMutex`](crate::spin::VirtSpinBackoffMutex).
+/// [`VirtSpinBackoffMutex`](crate::spin::VirtSpinBackoffMutex) lists them.
 pub type VirtSpinBackoff<P = NativePlatform, const MAX: u32 = 64> = VirtSpin<P, 1, MAX>;
 
 impl<P: Platform, const FIRST: u32, const MOST: u32> VirtSpin<P, FIRST, MOST> {

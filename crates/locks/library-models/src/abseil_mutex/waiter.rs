@@ -1,4 +1,4 @@
-//! Those who wait for an `AbseilMutex`: a ring in order, each on its thread's own stack, found by
+//! The waiters of an `AbseilMutex`: a ring in order, each on its thread's own stack, found by
 //! the last of them.
 //!
 //! It must know neither the lock's word nor who may change the ring: callers say so.
@@ -18,7 +18,7 @@ pub(super) struct Waiter<P: Platform> {
     asleep: P::U32,
 }
 
-/// Those who were taken out of the ring, from the first to the last, and whom they left behind.
+/// The waiters that were taken out of the ring, from the first to the last, and the rest of it.
 pub(super) struct Taken<P: Platform> {
     first: *mut Waiter<P>,
     last: *mut Waiter<P>,

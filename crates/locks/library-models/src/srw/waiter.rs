@@ -1,4 +1,4 @@
-//! Those who wait for an `Srw`: a stack of waiters, each on its thread's own stack, with links
+//! The waiters of an `Srw`: a stack, each on its thread's own stack, with links
 //! from the newest to the oldest that are there at once, and links back that come later.
 //!
 //! It must know neither the lock's word nor who may change the stack: callers say so.

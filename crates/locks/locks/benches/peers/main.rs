@@ -125,7 +125,7 @@ fn options() -> Options {
                 };
                 options.blocks = blocks;
             }
-            // What cargo passes to every benchmark.
+            // Cargo passes this to every benchmark.
             flag if flag.starts_with('-') => {}
             name => options.names.push(name.to_owned()),
         }

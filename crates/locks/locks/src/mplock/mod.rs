@@ -155,14 +155,14 @@ pub trait BigLock<P: Platform>: RawLock<P, Ctx = ()> {
     /// were: 0 if it does not hold the lock.
     ///
     /// # Safety
-    /// As [`RawLock::unlock`], for each of the levels.
+    /// Does the same as [`RawLock::unlock`], for each of the levels.
     unsafe fn release_all(&self) -> u32;
 
     /// Acquires the lock `depth` times: the inverse of
     /// [`BigLock::release_all`].
     ///
     /// # Safety
-    /// As [`RawLock::lock`].
+    /// Does the same as [`RawLock::lock`].
     unsafe fn acquire_count(&self, depth: u32) {
         for _ in 0..depth {
             // SAFETY: the caller's promise is the same.
@@ -223,7 +223,7 @@ pub unsafe trait Queue<P: Platform>: Default + Send + Sync + 'static {
     /// Takes a place for `cpu` if it would be served at once.
     ///
     /// # Safety
-    /// As [`Queue::enter`].
+    /// Does the same as [`Queue::enter`].
     unsafe fn try_enter(&self, cpu: usize) -> bool;
 
     /// Returns whether the place of `cpu`, which has one, is served.
