@@ -183,19 +183,6 @@ fn an_option_that_is_not_used_is_refused() {
 }
 
 #[test]
-fn figures_of_a_report_that_ships_name_the_report() {
-    let folder = tempfile::tempdir().unwrap();
-    let figures = "../reference/mutexes-zio.toml";
-    let figures = Path::new(env!("CARGO_MANIFEST_DIR")).join(figures);
-    locklab(folder.path(), &format!("reproduce {}", figures.display()))
-        .assert()
-        .code(2)
-        .stderr(predicate::str::contains(
-            "run `locklab reproduce mutexes-zio`",
-        ));
-}
-
-#[test]
 fn a_dry_run_writes_nothing_and_json_is_json() {
     let folder = tempfile::tempdir().unwrap();
     let stored = "matrix tas mcs --on flat-16 --threads 2 --critical 1 --non-critical 1 --pairs 2 \

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
     /// Reports: virt-backoff, mplock-anderson, qspinlock-xfs, any other published experiment
-    /// in reference/, or the path of a reference file of your own: figures with their machine,
+    /// in experiments/, or the path of a file of your own: figures with their machine,
     /// rule and loop; or alone "all" for every one with their scores, or "sleeping" for those on
     /// locks that sleep and on more threads than CPUs [default: the first three]
     #[arg(value_name = "REPORT")]
@@ -53,16 +53,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
         && unknown(&&name)
         && (name.ends_with(".toml") || name.contains('/'))
     {
-        let path = Path::new(name);
-        let stem = path.file_stem().and_then(|stem| stem.to_str());
-        let report = stem.filter(|stem| known.contains(stem));
-        let seed = args.seed;
-        return match (file(path, seed, common), report) {
-            (Err(Error::Usage(what)), Some(report)) => Err(Error::Usage(format!(
-                "{what}; for the report of that name run `locklab reproduce {report}`"
-            ))),
-            (outcome, _) => outcome,
-        };
+        return file(Path::new(name), args.seed, common);
     }
     if let Some(name) = names.iter().find(|name| kernel::is_report(name)) {
         return Err(Error::Usage(format!(

@@ -20,11 +20,10 @@ use std::collections::BTreeMap;
 
 macro_rules! experiments {
     ($($name:literal),* $(,)?) => {
-        /// The experiments: name, file, and file of published figures.
-        pub const EXPERIMENTS: &[(&str, &str, &str)] = &[$((
+        /// The experiments: name and file, in which the published figures are too.
+        pub const EXPERIMENTS: &[(&str, &str)] = &[$((
             $name,
             include_str!(concat!("../experiments/", $name, ".toml")),
-            include_str!(concat!("../reference/", $name, ".toml")),
         )),*];
     };
 }
@@ -154,8 +153,14 @@ pub struct Experiment {
     /// the machine file.
     #[serde(default)]
     pub facts: BTreeMap<String, f64>,
-    /// File of the published figures.
-    pub reference: String,
+    /// The published figures.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "BTreeMap<String, serde_json::Value>")
+    )]
+    pub published: Option<Reference>,
+    /// File of the published figures, where they are not in this one.
+    pub reference: Option<String>,
     /// Says what would settle the figures that the model misses: a measurement that nobody
     /// has published, as far as is known.
     pub settled_by: Option<String>,
@@ -380,6 +385,17 @@ impl Experiment {
             toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         let check = || {
             experiment.machine()?;
+            match (&experiment.published, &experiment.reference) {
+                (Some(published), None) => published.check()?,
+                (None, Some(_)) => {}
+                _ => {
+                    return Err(Error::Usage(
+                        "it needs the published figures: either `[published]`, or the file of \
+                         `reference`"
+                            .into(),
+                    ));
+                }
+            }
             if experiment.figures.is_empty() == experiment.matrix.is_none() {
                 return Err(Error::Usage(
                     "it needs either a `matrix` or at least one `figure`".into(),
@@ -418,6 +434,22 @@ impl Experiment {
         };
         check().map_err(|error: Error| error.reworded(|what| format!("{file}: {what}")))?;
         Ok(experiment)
+    }
+
+    /// Returns one of [`EXPERIMENTS`].
+    ///
+    /// # Errors
+    /// If there is no such experiment; the message lists them.
+    pub fn built_in(name: &str) -> Result<Self, Error> {
+        let found = EXPERIMENTS.iter().find(|(known, _)| *known == name);
+        let (_, text) = found.ok_or_else(|| {
+            let known: Vec<_> = EXPERIMENTS.iter().map(|(name, _)| *name).collect();
+            Error::Usage(format!(
+                "there is no experiment called `{name}`; there are {}",
+                known.join(", ")
+            ))
+        })?;
+        Self::parse(&format!("experiments/{name}.toml"), text)
     }
 
     /// Returns the machine, with the figures of the published one.

@@ -30,7 +30,10 @@ impl File {
             return Ok(Self::Own(Box::new(own)));
         }
         let experiment = Experiment::parse(&name, &text)?;
-        let reference = reference_of(path, &experiment.reference)?;
+        let reference = match (&experiment.published, &experiment.reference) {
+            (Some(published), _) => published.clone(),
+            (None, reference) => reference_of(path, reference.as_deref().unwrap_or_default())?,
+        };
         Ok(Self::Experiment(Box::new((experiment, reference))))
     }
 }

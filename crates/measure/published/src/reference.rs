@@ -1,4 +1,4 @@
-//! A file of published figures: their source, and how to find a figure.
+//! Published figures, of an experiment's file or of their own: their source, and how to find a figure.
 //!
 //! It only reads published figures; it knows no lock and no modelled machine.
 
@@ -6,7 +6,7 @@ use locklab_host::error::Error;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// A file of published figures. Besides the keys here it holds the figures
+/// Published figures. Besides the keys here the table or file holds the figures
 /// themselves, in tables whose keys an experiment names.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reference {
@@ -36,15 +36,22 @@ impl Reference {
     /// another form. The message names the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let reference: Self = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
-        let date = reference.date.split('-').collect::<Vec<_>>();
+        let checked = reference.check();
+        checked.map_err(|error| error.reworded(|what| format!("{file}: {what}")))?;
+        Ok(reference)
+    }
+
+    /// Checks the date. The message does not have the name of the file.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let date = self.date.split('-').collect::<Vec<_>>();
         let digits = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
         if date.iter().map(|part| part.len()).ne([4, 2, 2]) || !date.iter().all(digits) {
+            let date = &self.date;
             return Err(Error::Usage(format!(
-                "{file}: the date is `{}`; write it as 2019-03-04",
-                reference.date
+                "the date is `{date}`; write it as 2019-03-04"
             )));
         }
-        Ok(reference)
+        Ok(())
     }
 
     /// Returns the figure that an expression names: `key.key`, or `key.key / key.key`.

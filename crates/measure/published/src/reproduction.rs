@@ -2,7 +2,7 @@
 //! simulator agrees over several.
 
 use crate::agreement::{Agreement, MISS, Published, agreement, factor_error};
-use crate::experiment::{Cell, Direction, EXPERIMENTS, Experiment, MatrixOf, Measure, Run};
+use crate::experiment::{Cell, Direction, Experiment, MatrixOf, Measure, Run};
 use crate::program_locks;
 use crate::reference::Reference;
 use crate::rule::Rule;
@@ -239,7 +239,7 @@ pub fn score<'a>(
     agreement(&pairs)
 }
 
-/// Simulates one of [`EXPERIMENTS`].
+/// Simulates one of [`EXPERIMENTS`](crate::EXPERIMENTS).
 ///
 /// # Errors
 /// If there is no such experiment (the message lists them), or a lock does not
@@ -250,17 +250,12 @@ pub fn reproduce(
     workers: usize,
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Reproduction, Error> {
-    let found = EXPERIMENTS.iter().find(|(known, ..)| *known == name);
-    let (_, experiment, reference) = found.ok_or_else(|| {
-        let known: Vec<_> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
-        Error::Usage(format!(
-            "there is no experiment called `{name}`; there are {}",
-            known.join(", ")
-        ))
+    let experiment = Experiment::built_in(name)?;
+    let reference = experiment.published.as_ref();
+    let reference = reference.ok_or_else(|| {
+        Error::Failed(format!("experiments/{name}.toml has no published figures"))
     })?;
-    let experiment = Experiment::parse(&format!("experiments/{name}.toml"), experiment)?;
-    let reference = Reference::parse(&experiment.reference, reference)?;
-    simulate_experiment(name, &experiment, &reference, seed, workers, progress)
+    simulate_experiment(name, &experiment, reference, seed, workers, progress)
 }
 
 /// Simulates any experiment.
@@ -281,7 +276,10 @@ pub fn simulate_experiment(
         Some(matrix) => cells_of(matrix, reference).map(|(cells, shape)| (cells, Some(shape))),
         None => experiment.cells(reference).map(|cells| (cells, None)),
     }
-    .map_err(|error| error.reworded(|what| format!("{}: {what}", experiment.reference)))?;
+    .map_err(|error| {
+        let file = experiment.reference.as_deref().unwrap_or(name);
+        error.reworded(|what| format!("{file}: {what}"))
+    })?;
     // What several figures have in common, mostly a baseline, is simulated once.
     let mut runs: Vec<&Run> = Vec::new();
     let mut sides: Vec<usize> = Vec::with_capacity(2 * cells.len());

@@ -85,7 +85,7 @@ static REPORTS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| reports(SEEDS[0])
 
 fn reports(seed: u64) -> Vec<Reproduction> {
     let reproduced =
-        |(name, ..): &(&str, _, _)| reproduce(name, seed, workers(), |_, _| {}).unwrap();
+        |(name, _): &(&str, &str)| reproduce(name, seed, workers(), |_, _| {}).unwrap();
     EXPERIMENTS.iter().map(reproduced).collect()
 }
 

@@ -3,13 +3,8 @@
 use super::*;
 
 fn found(name: &str, expression: &str) -> f64 {
-    let (_, experiment, reference) = EXPERIMENTS
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .unwrap();
-    let experiment = Experiment::parse(name, experiment).unwrap();
-    let reference = Reference::parse(&experiment.reference, reference).unwrap();
-    reference.figure(expression, 8, 8).unwrap()
+    let published = Experiment::built_in(name).unwrap().published.unwrap();
+    published.figure(expression, 8, 8).unwrap()
 }
 
 #[test]
