@@ -128,8 +128,10 @@ fn a_side_has_several_files_and_a_file_both_sides() {
         assert!(json["process_spread"].as_f64().unwrap() > 0.005, "{json:#}");
     }
     // One process a side decides nothing by itself.
-    let (code, json, _) = judge("old/0 new/0");
+    let (code, json, err) = judge("old/0 new/0");
     assert_eq!(code, 0, "{json:#}");
+    assert!(err.contains("Give 4 files of each side"), "{err}");
+    assert_eq!(judge("old/0 new/0 --quiet").2, "");
     assert_eq!(json["workloads"][0]["metrics"][0]["verdict"], "unclear");
     assert_eq!(judge("old/0 new/0 --process-noise 5").0, 3);
     assert_eq!(judge("old/0 new/0 --process-noise 30").0, 0);
@@ -138,6 +140,11 @@ fn a_side_has_several_files_and_a_file_both_sides() {
         ("old/0", "alone does not have two benchmarks"),
         ("old/0 old/1 new/0", "put -- before those of the experiment"),
         ("--old old/0", "--new"),
+        (
+            "old/0 new/0 --fail-on worse unclear",
+            "write --fail-on worse,unclear",
+        ),
+        ("old/0 new/0 --apart -1h", "give a time such as 90s"),
     ] {
         let (code, _, err) = judge(words);
         assert!(code == 2 && err.contains(says), "{words}: {code} {err}");

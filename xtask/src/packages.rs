@@ -47,6 +47,7 @@ pub(crate) const PACKAGES: &[Package] = &[
     ("libelf-dev", "the kernel lab: objtool"),
     ("libssl-dev", "the kernel lab: certificates"),
     ("chromium", "pages in a browser"),
+    ("shellcheck", "the scripts of the action"),
     (
         "libxml2-utils",
         "JUnit files: xmllint with the schemas of Jenkins and Ant",

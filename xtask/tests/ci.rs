@@ -375,3 +375,50 @@ fn the_template_of_gitlab_names_what_is_there() {
         compare.contains("$reports/junit.xml") && text.contains("junit: locklab-reports/junit.xml")
     );
 }
+
+/// Of a pull request, what it was merged with is the base: commits of others since the branch
+/// began are on both sides.
+#[test]
+fn the_base_of_a_pull_request_is_what_it_was_merged_with() {
+    let (inputs, _) = action();
+    let base = &inputs["base"];
+    assert!(base.contains("== 'pull_request' && 'HEAD^1' ||"), "{base}");
+    let place = Place::new();
+    sh(
+        &place.folder.path().join(REPO),
+        "git checkout -qb other HEAD~1 && echo other > other && git add other && \
+         git commit -qm 'of others' && git merge -q --no-edit -",
+    );
+    let done = steps(
+        &place,
+        &[("run", "cat side other"), ("base", "HEAD^1")],
+        "0",
+    );
+    assert!(
+        done.iter().all(|(_, output)| output.status.success()),
+        "{done:?}"
+    );
+    assert_eq!(place.file("ran--baseline"), "base\nother\n");
+    assert_eq!(place.file("ran--experiment"), "head\nother\n");
+}
+
+/// Scripts run on machines of others, whose shells differ.
+#[test]
+fn shellcheck_finds_no_fault_in_the_scripts_of_the_action() {
+    let listed = sh(&root(), "git ls-files 'packaging/ci/*.sh' 'benches/*.sh'").stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    let found = Command::new("shellcheck")
+        .args(["--severity", "warning"])
+        .args(listed.lines())
+        .current_dir(root())
+        .output();
+    let Ok(found) = found else {
+        println!("skipped: shellcheck is missing");
+        return;
+    };
+    let said = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(
+        listed.lines().count() > 3 && found.status.success(),
+        "{said}"
+    );
+}

@@ -10,7 +10,7 @@ use crate::output::{command_line, print};
 use clap::{Args, ValueEnum};
 use locklab_harness::gate::FailOn;
 use locklab_harness::settings::Percent;
-use locklab_host::error::Error;
+use locklab_host::{error::Error, message};
 use locklab_judge::{Direction, Family, Settings};
 use locklab_samples::{
     Format, Judging, Matching, SampleFile, compare, document, fails, judge, read,
@@ -64,7 +64,7 @@ pub struct JudgeArgs {
     pub drift: f64,
     /// The time between the two files [default: by their dates, or what their runs
     /// took]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     pub apart: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) gate: GateArgs,
@@ -148,6 +148,13 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
             ))
         })?,
     };
+    let runs = [&baseline, &experiment].map(|side| side.benchmarks.iter().map(|b| b.runs.len()));
+    let samples: usize = runs.into_iter().flatten().sum();
+    if samples > MANY && !common.quiet {
+        message::print(format!(
+            "Judging {samples} samples, which takes some seconds."
+        ));
+    }
     let compared = compare(baseline, experiment, matching);
     let judged = judge(compared, judging).map_err(|e| Error::Usage(e.to_string()))?;
     let report = document(&judged, &command_line());
@@ -155,6 +162,13 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
     let failing: Vec<&str> = args.gate.fail_on.iter().map(|word| word.word()).collect();
     args.files.write(&report, &failing)?;
     let failed = fails(&args.gate.fail_on, &judged)?;
+    if args.gate.fail_on.contains(&FailOn::Worse) && judged.is_toothless() && !common.quiet {
+        message::print(format!(
+            "--fail-on worse cannot fail on these files: they are of too few processes. Give {} \
+             files of each side, or --process-noise PERCENT.",
+            judged.processes_needed()
+        ));
+    }
     Ok(ExitCode::from(failed.map_or(0, FailOn::exit_code)))
 }
 
@@ -164,21 +178,41 @@ impl JudgeArgs {
         if !self.old.is_empty() {
             return Ok([&self.old, &self.new]);
         }
+        let verdict = |path: &PathBuf| {
+            let words = FailOn::value_variants().iter().map(|word| word.word());
+            words
+                .filter(|word| !path.exists() && path == Path::new(word))
+                .next()
+        };
         match (self.baseline.as_slice(), self.experiment.as_slice()) {
             (old, new) if !new.is_empty() => Ok([old, new]),
             (one @ [_], _) => Ok([one, &[]]),
             ([_, _], _) => Ok([&self.baseline[..1], &self.baseline[1..]]),
-            (more, _) => Err(Error::Usage(format!(
-                "{} files are given, and nothing says which are of which side; put -- before \
-                 those of the experiment",
-                more.len()
-            ))),
+            (more, _) => Err(Error::Usage(match more.iter().find_map(verdict) {
+                // `--fail-on worse unclear`.
+                Some(word) => format!(
+                    "{word} is no file; a list has no spaces between its items, so write \
+                     --fail-on worse,{word}"
+                ),
+                None => format!(
+                    "{} files are given, and nothing says which are of which side; put -- before \
+                     those of the experiment",
+                    more.len()
+                ),
+            })),
         }
     }
 }
 
+/// So many samples of both sides are judged before a reader waits for it.
+const MANY: usize = 300_000;
+
 fn files_that_are_read() -> String {
     format!("Files that are read: {}.", Format::programs())
+}
+
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "give a time such as 90s, 15m or 24h".into())
 }
 
 fn format_of_name(name: &str) -> Result<Format, String> {

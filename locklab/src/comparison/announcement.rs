@@ -17,7 +17,11 @@ pub(super) fn announcement(experiment: &Experiment, backend: &dyn Backend) -> St
         count(pairs as usize, "pair")
     );
     if let Some(time) = backend.estimate(&experiment.cells, pairs) {
-        let _ = write!(text, ": about {}", duration(time));
+        // Where a subject may leave early, the plan is a limit.
+        let about = backend
+            .longest(&experiment.cells)
+            .map_or("about", |_| "at most");
+        let _ = write!(text, ": {about} {}", duration(time));
     }
     text.push_str(". Ctrl-C reports what is there.");
     if let Some(warning) = too_few_pairs(experiment) {

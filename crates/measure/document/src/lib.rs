@@ -339,8 +339,12 @@ impl MetricRow {
         };
         // Adding zero turns -0 into 0.
         let delta = (delta.value * 100.0).round() / 100.0 + 0.0;
-        let text = format!("{}{delta:.2}%", if delta > 0.0 { "+" } else { "" });
-        if text.len() > 9 { "large".into() } else { text }
+        let sign = if delta > 0.0 { "+" } else { "" };
+        match delta.abs() {
+            ..10_000.0 => format!("{sign}{delta:.2}%"),
+            ..1e7 => format!("{sign}{delta:.0}%"),
+            _ => format!("{sign}{delta:.0e}%"),
+        }
     }
 }
 

@@ -251,8 +251,10 @@ impl Backend for Slices {
         Schedule::RoundByRound
     }
 
-    fn estimate(&self, _cells: &[Cell], pairs: u32) -> Option<Duration> {
-        Some(self.plan.estimate(pairs))
+    /// The time that was asked for ends it, however slow the machine is and whatever pairs
+    /// are still missing then.
+    fn estimate(&self, _cells: &[Cell], _pairs: u32) -> Option<Duration> {
+        self.time()
     }
 
     fn time(&self) -> Option<Duration> {

@@ -1,7 +1,7 @@
-//! The null test of `judge`: of files that one program wrote about the same code, 200 random
-//! families are drawn, and those in which any benchmark is called better or worse are counted.
+//! The null test of `judge`: of files that one program wrote about the same code, 1,000
+//! random families are drawn, and those in which any benchmark is called better or worse are counted.
 //!
-//!     cargo run -p locklab-samples --example null -- FOLDER
+//!     cargo run --release -p locklab-samples --example null -- FOLDER
 
 use locklab_judge::{Settings, Verdict};
 use locklab_samples::{JudgedSamples, Judging, Matching, SampleFile, compare, judge, read};
@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
 use std::error::Error;
 
-const FAMILIES: u32 = 200;
+const FAMILIES: u32 = 1000;
 
 fn judged(files: &[SampleFile], noise: Option<f64>) -> Result<JudgedSamples, Box<dyn Error>> {
     let (baseline, experiment) = files.split_at(files.len() / 2);
@@ -39,36 +39,42 @@ fn main() -> Result<(), Box<dyn Error>> {
         let file = read(&std::fs::read(path)?, "benchmark", None);
         files.push(file.map_err(|e| format!("{} {e}", path.display()))?);
     }
-    let all = judged(&files, None)?;
-    let spreads = all.primaries().filter_map(|row| row.of.between_processes);
-    let spread = spreads.fold(0.0, f64::max);
+    let spread = |files: &[SampleFile]| -> Result<f64, Box<dyn Error>> {
+        let all = judged(files, None)?;
+        let spreads = all.primaries().filter_map(|row| row.of.between_processes);
+        Ok(spreads.fold(0.0, f64::max))
+    };
+    let percent = 100.0 * spread(&files)?;
     println!(
-        "{} files, processes differ by up to {:.1} %",
-        files.len(),
-        100.0 * spread
+        "{} files, processes differ by up to {percent:.1} %",
+        files.len()
     );
-    // Without a figure for processes, with none at all, and with that of these files.
+    // With no noise of processes at all, with none given, with twice what ten other files
+    // differ by, and with several files a side.
     for (of_a_side, noise) in [
-        (1, Some(1e-9)),
-        (1, None),
-        (1, Some(spread)),
-        (5, None),
-        (10, None),
+        (1, "0"),
+        (1, "not given"),
+        (1, "twice that of ten others"),
+        (5, "not given"),
+        (10, "not given"),
     ] {
-        if 2 * of_a_side > files.len() {
-            continue;
-        }
         let mut rng = SmallRng::seed_from_u64(1);
         let mut called = 0;
         for _ in 0..FAMILIES {
             files.shuffle(&mut rng);
-            let found = judged(&files[..2 * of_a_side], noise)?;
+            let (drawn, others) = files.split_at(2 * of_a_side);
+            let noise = match noise {
+                "0" => Some(1e-9),
+                "not given" => None,
+                _ => Some(2.0 * spread(&others[..10])?),
+            };
+            let found = judged(drawn, noise)?;
             let is_call = |v: &Verdict| matches!(v, Verdict::Better | Verdict::Worse);
             called += u32::from(found.primaries().any(|row| is_call(&row.judged.verdict)));
         }
+        let percent = 100.0 * f64::from(called) / f64::from(FAMILIES);
         println!(
-            "{of_a_side:>2} a side, process noise {}: {called} of {FAMILIES} families called",
-            noise.map_or("not given".into(), |x| format!("{:.1} %", 100.0 * x))
+            "{of_a_side:>2} a side, process noise {noise}: {percent:.1} % of {FAMILIES} families called"
         );
     }
     Ok(())

@@ -42,6 +42,14 @@ impl Run {
         }
     }
 
+    /// Returns a run of this process.
+    pub(crate) fn of_process(value: f64, process: usize) -> Self {
+        Self {
+            process,
+            ..Self::new(value)
+        }
+    }
+
     /// Returns the same, with how long it took. What is longer than any run is no number.
     #[must_use]
     pub fn lasting(self, seconds: f64) -> Self {
@@ -97,6 +105,29 @@ impl Benchmark {
             drifts: true,
             runs,
         }
+    }
+
+    /// Returns a figure whose unit says which way it improves and whether it drifts.
+    pub(crate) fn figure(
+        name: impl Into<String>,
+        metric: &str,
+        unit: &str,
+        runs: Vec<Run>,
+    ) -> Self {
+        Self {
+            metric: metric.to_owned(),
+            direction: units::direction(unit),
+            drifts: units::drifts(unit),
+            ..Self::time(name, unit, runs)
+        }
+    }
+
+    /// Returns the same as one that decides, or as one that explains.
+    pub(crate) fn deciding(mut self, decides: bool) -> Self {
+        if !decides {
+            self.role = Role::Screening;
+        }
+        self
     }
 
     /// Returns the same, run where these values say, as far as there are any.

@@ -111,6 +111,13 @@ impl JudgedSamples {
         })
     }
 
+    /// Returns whether no benchmark can be called, since how processes differ is not known.
+    #[must_use]
+    pub fn is_toothless(&self) -> bool {
+        let few = |row: &JudgedRow| row.of.few.is_some();
+        self.judging.process_noise.is_none() && self.primaries().all(few) && !self.rows.is_empty()
+    }
+
     /// Returns the fewest processes of each side that a verdict needs: enough for one
     /// benchmark of the family alone.
     #[must_use]

@@ -5,9 +5,12 @@ use crate::judged::{Apart, JudgedRow, JudgedSamples, PAUSE};
 use crate::matching::Why;
 use crate::results;
 use crate::rows::{between_processes, figures, mean, metric_row, shown};
-use locklab_document::{Document, Facts, Finding, Labels, MetricRow, Part, Section, Tone, number};
+use locklab_document::{
+    Document, Facts, Finding, IntervalRow, Intervals, Labels, Medium, MetricRow, Part, Section,
+    Tone, number,
+};
 use locklab_harness::report::{first_sentences, sentence_of_metric};
-use locklab_judge::{Family, Role, Sampling, Shown, Verdict, Warning};
+use locklab_judge::{Family, Pair, Role, Samples, Sampling, Shown, Verdict, Warning};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::mem::discriminant;
@@ -43,6 +46,7 @@ pub fn document(judged: &JudgedSamples, command: &str) -> Document {
         document.push(Section::new("Before you read this").items(caveats));
     }
     tables(judged, &mut document);
+    document.sections.extend(distributions(judged));
     let mut end = Section::new("Conclusion");
     for sentence in conclusion {
         end = end.with(Part::Prose(sentence, Tone::Lead));
@@ -244,45 +248,35 @@ fn caveats(judged: &JudgedSamples) -> Vec<String> {
 /// Says which benchmarks are of so few processes that their verdict cannot be trusted, and
 /// what would do.
 fn few_processes(judged: &JudgedSamples) -> Option<String> {
-    let rows = judged.primaries().filter(|row| row.of.few.is_some());
-    let rows: Vec<&JudgedRow> = rows.collect();
-    let [baseline, experiment] = rows.first()?.of.few?;
-    let least = baseline.min(experiment);
-    let (are, cannot) = match least {
-        1 => ("is of one process a side".to_owned(), "one".to_owned()),
-        n => (
-            format!("is of {n} processes a side at least"),
-            n.to_string(),
-        ),
+    let rows: Vec<[usize; 2]> = judged.primaries().filter_map(|row| row.of.few).collect();
+    let [baseline, experiment] = *rows.first()?;
+    let processes = match baseline.min(experiment) {
+        1 => "one process".to_owned(),
+        n => format!("{n} processes"),
     };
     let of = match rows.len() == judged.primaries().count() {
-        true => format!("Every benchmark {are}"),
-        false => format!(
-            "{} of the benchmarks {}",
-            rows.len(),
-            are.replacen("is", "are", 1)
-        ),
+        true => format!("Every benchmark is of {processes} a side"),
+        false => format!("{} of the benchmarks are of {processes} a side", rows.len()),
     };
-    let more = match judged.judging.process_noise {
-        Some(noise) => format!(
-            "a difference counts only beyond the {} % of --process-noise",
-            number::percent(100.0 * noise)
-        ),
-        None => {
-            let of = if least == 1 { "process" } else { "processes" };
+    let (more, or) = match judged.judging.process_noise {
+        Some(noise) => (
             format!(
-                "{cannot} {of} cannot decide, because layout, allocation and the CPU differ from \
+                "a difference counts only beyond the {} % of --process-noise",
+                number::percent(100.0 * noise)
+            ),
+            "",
+        ),
+        None => (
+            format!(
+                "{processes} cannot decide, because layout, allocation and the CPU differ from \
                  process to process and are not in the noise of its samples"
-            )
-        }
+            ),
+            ", or --process-noise PERCENT if you know how much processes differ",
+        ),
     };
     Some(format!(
-        "{of}: {more}; {} files of each side would do (locklab judge OLD... -- NEW...){}.",
-        judged.processes_needed(),
-        match judged.judging.process_noise {
-            Some(_) => "",
-            None => ", or --process-noise PERCENT if you know how much processes differ",
-        }
+        "{of}: {more}; {} files of each side would do (locklab judge OLD... -- NEW...){or}.",
+        judged.processes_needed()
     ))
 }
 
@@ -414,6 +408,75 @@ fn tables(judged: &JudgedSamples, document: &mut Document) {
                 .with(Part::Metrics(rows))
                 .folded(folded),
         );
+    }
+}
+
+/// The most benchmarks of a chart, and the most dots of a side of one.
+const DRAWN: usize = 20;
+const DOTS: usize = 100;
+
+/// Returns the chart of both distributions with the interval of the difference, for the
+/// benchmarks that differ most; `None` if nothing was shown.
+fn distributions(judged: &JudgedSamples) -> Option<Section> {
+    let mut all: Vec<&JudgedRow> = judged.primaries().collect();
+    all.retain(|row| shown(row).is_some());
+    if all.len() > DRAWN {
+        all.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        all.truncate(DRAWN);
+    }
+    let mut rows = Vec::new();
+    for row in &all {
+        let estimate = shown(row)?;
+        let percent = |values: Vec<f64>, of: f64| {
+            let mut values: Vec<f64> = values.iter().map(|x| 100.0 * (x / of - 1.0)).collect();
+            values.sort_by(f64::total_cmp);
+            let every = values.len().div_ceil(DOTS).max(1);
+            values.into_iter().step_by(every).collect()
+        };
+        let dots = match &row.of.samples {
+            Samples::Pairs(pairs) => {
+                let ratio = |pair: &Pair| pair.experiment / pair.baseline;
+                percent(pairs.iter().map(ratio).collect(), 1.0)
+            }
+            Samples::Independent(both) => {
+                rows.push(IntervalRow {
+                    name: "baseline".into(),
+                    estimate: None,
+                    pairs: percent(both.baseline.clone(), estimate.baseline),
+                    verdict: String::new(),
+                });
+                percent(both.experiment.clone(), estimate.baseline)
+            }
+        };
+        rows.push(IntervalRow {
+            name: name_within(&row.of.name),
+            estimate: Some(estimate.delta_percent()),
+            pairs: dots,
+            verdict: row.judged.verdict.word().into(),
+        });
+    }
+    let margin = 100.0 * judged.judging.settings.delta;
+    (!rows.is_empty()).then(|| {
+        Section::new("Samples and intervals")
+            .with(Part::Intervals(Intervals { rows, margin }))
+            .note(
+                "Dots are samples of a side, in percent of the baseline's median, or ratios of \
+                 pairs; the line is the 95 % interval of the difference, and the band is what \
+                 counts as flat. The axis is logarithmic outside of the band.",
+            )
+            .only(Medium::Page)
+    })
+}
+
+/// Returns a name as the margin of a chart has room for it: its end says more than its start.
+fn name_within(name: &str) -> String {
+    let letters = name.chars().count();
+    match letters > NAME {
+        true => format!(
+            "...{}",
+            name.chars().skip(letters + 3 - NAME).collect::<String>()
+        ),
+        false => name.to_owned(),
     }
 }
 

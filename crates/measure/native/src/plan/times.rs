@@ -168,11 +168,4 @@ impl Plan {
         let one = self.with_starts(self.blocks_of_many(locks, blocks).into_iter());
         Duration::from_nanos(one.saturating_mul(blocks.into()))
     }
-
-    /// Returns the total time if no cell is decided early.
-    #[must_use]
-    pub fn estimate(&self, pairs: u32) -> Duration {
-        let one = self.with_starts(self.blocks(pairs).into_iter());
-        Duration::from_nanos(one.saturating_mul(pairs.into())).max(self.spec.time)
-    }
 }

@@ -54,10 +54,7 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                 continue;
             }
             let parameters = combinations.get(i).cloned().unwrap_or_default();
-            let benchmark = Benchmark {
-                drifts: unit != "bytes",
-                ..Benchmark::time(format!("{name}{parameters}"), unit, runs)
-            };
+            let benchmark = Benchmark::figure(format!("{name}{parameters}"), "time", unit, runs);
             file.add_once(benchmark.in_setting(&setting));
         }
     }

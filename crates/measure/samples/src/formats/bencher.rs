@@ -55,13 +55,8 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
 }
 
 fn of(file: &mut SampleFile, name: &str, metric: &str, unit: &str, value: f64) {
-    let direction = direction(file, unit);
-    file.add(Benchmark {
-        metric: metric.to_owned(),
-        direction,
-        drifts: units::drifts(unit),
-        ..Benchmark::time(name, unit, vec![Run::new(value)])
-    });
+    direction(file, unit);
+    file.add(Benchmark::figure(name, metric, unit, vec![Run::new(value)]));
 }
 
 /// Returns the way in which a figure of this unit improves. Of a unit that is not known it is

@@ -3,20 +3,14 @@
 use super::fields::{at, number, text};
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use locklab_judge::{Direction, Role};
 use serde_json::Value;
 
-/// The figures of a direction: the path, the name, the unit, and whether more is better.
-const FIGURES: [(&[&str], &str, &str, bool); 4] = [
-    (&["iops"], "iops", "ops/s", true),
-    (&["bw_bytes"], "bandwidth", "B/s", true),
-    (&["lat_ns", "mean"], "latency", "ns", false),
-    (
-        &["clat_ns", "percentile", "99.000000"],
-        "p99 latency",
-        "ns",
-        false,
-    ),
+/// The figures of a direction: the path, the name and the unit.
+const FIGURES: [(&[&str], &str, &str); 4] = [
+    (&["iops"], "iops", "ops/s"),
+    (&["bw_bytes"], "bandwidth", "B/s"),
+    (&["lat_ns", "mean"], "latency", "ns"),
+    (&["clat_ns", "percentile", "99.000000"], "p99 latency", "ns"),
 ];
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
@@ -36,29 +30,14 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             let Some(of) = job.get(direction).filter(|of| number(of.get("iops")) > 0.0) else {
                 continue;
             };
-            for (i, (path, metric, unit, more)) in FIGURES.iter().enumerate() {
+            for (i, (path, metric, unit)) in FIGURES.iter().enumerate() {
                 let Some(value) = at(of, path).and_then(Value::as_f64) else {
                     continue;
                 };
                 let seconds = 1e-3 * number(of.get("runtime"));
-                file.add_once(Benchmark {
-                    metric: (*metric).into(),
-                    direction: if *more {
-                        Direction::HigherIsBetter
-                    } else {
-                        Direction::LowerIsBetter
-                    },
-                    role: if i == 0 {
-                        Role::Primary
-                    } else {
-                        Role::Screening
-                    },
-                    ..Benchmark::time(
-                        format!("{} {direction}", text(job, "jobname")),
-                        *unit,
-                        vec![Run::new(value).lasting(seconds)],
-                    )
-                });
+                let name = format!("{} {direction}", text(job, "jobname"));
+                let runs = vec![Run::new(value).lasting(seconds)];
+                file.add_once(Benchmark::figure(name, metric, unit, runs).deciding(i == 0));
             }
         }
     }

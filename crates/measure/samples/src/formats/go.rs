@@ -5,7 +5,7 @@ use super::fields::text;
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
-use locklab_judge::{Direction, Role};
+use locklab_judge::Direction;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of a configuration that say where the figures were taken.
@@ -82,27 +82,17 @@ fn of_text(text: &str) -> SampleFile {
             let decides = figures.iter().position(|(_, unit)| *unit == "ns/op");
             for (at, (figure, unit)) in figures.iter().enumerate() {
                 let decides = at == decides.unwrap_or(0);
-                let run = Run {
-                    process,
-                    ..Run::new(*figure)
-                };
+                let run = Run::of_process(*figure, process);
                 let run = match units::seconds(unit) {
                     Some(size) if decides => run.lasting(iterations * figure * size),
                     _ => run,
                 };
                 let benchmark = Benchmark {
                     package: package.to_owned(),
-                    metric: (*unit).to_owned(),
                     direction: *better.get(unit).unwrap_or(&units::direction(unit)),
-                    role: if decides {
-                        Role::Primary
-                    } else {
-                        Role::Screening
-                    },
-                    drifts: units::drifts(unit),
-                    ..Benchmark::time(name, *unit, vec![run])
+                    ..Benchmark::figure(name, unit, unit, vec![run])
                 };
-                file.add(benchmark.in_setting(&setting));
+                file.add(benchmark.deciding(decides).in_setting(&setting));
             }
         }
     }

@@ -5,7 +5,6 @@ use super::fields::{at, moment, number, text};
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
-use locklab_judge::{Direction, Role};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -108,28 +107,20 @@ fn add(file: &mut SampleFile, name: &str, entry: &Value, setting: &[(&'static st
         ..Benchmark::time(name, unit, vec![run])
     };
     file.add(time.in_setting(setting));
-    let mut explains = |metric: &str, unit: &str, value: f64, direction| {
+    let mut explains = |metric: &str, unit: &str, value: &Value| {
         let metric = Benchmark {
-            metric: metric.into(),
-            direction,
-            role: Role::Screening,
-            ..Benchmark::time(name, unit, vec![Run::new(value)])
+            direction: units::direction(metric),
+            ..Benchmark::figure(name, metric, unit, vec![Run::new(number(Some(value)))])
         };
-        file.add(metric.in_setting(setting));
+        file.add(metric.deciding(false).in_setting(setting));
     };
     if let Some(cpu) = entry.get("cpu_time") {
-        explains(
-            "cpu_time",
-            unit,
-            number(Some(cpu)),
-            Direction::LowerIsBetter,
-        );
+        explains("cpu_time", unit, cpu);
     }
     for (counter, value) in entry.as_object().into_iter().flatten() {
         if FIELDS.contains(&counter.as_str()) || !value.is_number() {
             continue;
         }
-        let direction = units::direction(counter);
-        explains(counter, "", number(Some(value)), direction);
+        explains(counter, "", value);
     }
 }

@@ -4,7 +4,6 @@
 use super::fields::{at, text};
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use locklab_judge::Role;
 use serde_json::Value;
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
@@ -45,14 +44,10 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
         }
         let decides = counts.iter().position(|(event, _)| *event == "Ir");
         for (i, (event, count)) in counts.into_iter().enumerate() {
+            let count = Benchmark::figure(&*name, event, "", vec![Run::new(count)]);
             file.add_once(Benchmark {
-                metric: event.to_owned(),
-                role: match i == decides.unwrap_or(0) {
-                    true => Role::Primary,
-                    false => Role::Screening,
-                },
                 drifts: false,
-                ..Benchmark::time(&*name, "", vec![Run::new(count)])
+                ..count.deciding(i == decides.unwrap_or(0))
             });
         }
     }

@@ -4,8 +4,6 @@
 use super::fields::{number, numbers, parameters, text};
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
-use crate::units;
-use locklab_judge::Role;
 use serde_json::Value;
 
 pub(super) fn read(input: &Input) -> Option<SampleFile> {
@@ -38,30 +36,24 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
             ("OS", system),
         ];
         let primary = entry.get("primaryMetric").unwrap_or(&Value::Null);
-        let mut metrics = vec![(text(entry, "mode"), primary, Role::Primary)];
+        let mut metrics = vec![(text(entry, "mode"), primary, true)];
         let secondary = entry.get("secondaryMetrics").and_then(Value::as_object);
         for (metric, of) in secondary.into_iter().flatten() {
-            metrics.push((metric, of, Role::Screening));
+            metrics.push((metric, of, false));
         }
-        for (metric, of, role) in metrics {
+        for (metric, of, decides) in metrics {
             let unit = text(of, "scoreUnit");
             let forks = of.get("rawData").and_then(Value::as_array);
             let mut runs = Vec::new();
             for (process, fork) in forks.into_iter().flatten().enumerate() {
                 let of_fork = numbers(Some(fork)).into_iter();
-                runs.extend(of_fork.map(|value| Run {
-                    process,
-                    ..Run::new(value)
-                }));
+                runs.extend(of_fork.map(|value| Run::of_process(value, process)));
             }
             // Of single calls there is a histogram of each iteration.
             let forks = of.get("rawDataHistogram").and_then(Value::as_array);
             for (process, fork) in forks.into_iter().flatten().enumerate() {
                 let of_fork = fork.as_array().into_iter().flatten().map(mean);
-                runs.extend(of_fork.map(|value| Run {
-                    process,
-                    ..Run::new(value)
-                }));
+                runs.extend(of_fork.map(|value| Run::of_process(value, process)));
             }
             if runs.is_empty() {
                 file.notes.push(format!(
@@ -69,14 +61,8 @@ pub(super) fn read(input: &Input) -> Option<SampleFile> {
                 ));
                 continue;
             }
-            let benchmark = Benchmark {
-                metric: metric.to_owned(),
-                direction: units::direction(unit),
-                role,
-                drifts: units::drifts(unit),
-                ..Benchmark::time(name.clone(), unit, runs)
-            };
-            file.add_once(benchmark.in_setting(&setting));
+            let benchmark = Benchmark::figure(name.clone(), metric, unit, runs);
+            file.add_once(benchmark.deciding(decides).in_setting(&setting));
         }
     }
     Some(file)

@@ -4,7 +4,7 @@
 use super::input::Input;
 use crate::benchmark::{Benchmark, Run, SampleFile};
 use crate::units;
-use locklab_judge::{Direction, Role};
+use locklab_judge::Role;
 
 /// Returns a figure with its unit, of which the figure may have commas.
 pub(super) fn figure_and_unit<'a>(figure: &str, unit: &'a str) -> Option<(f64, &'a str)> {
@@ -61,15 +61,14 @@ pub(super) fn criterion(input: &Input) -> Option<SampleFile> {
     }))
 }
 
-/// A figure of a text: the words that stand before it, its metric, its unit, and whether
-/// more is better.
-type Figure = (&'static str, &'static str, &'static str, bool);
+/// A figure of a text: the words that stand before it, its metric and its unit.
+type Figure = (&'static str, &'static str, &'static str);
 
 /// Reads the figures of a text in which each stands behind its own words. The first decides.
 fn figures(text: &str, name: &str, figures: &[Figure]) -> Option<SampleFile> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
-        for (at, (words, metric, unit, more)) in figures.iter().enumerate() {
+        for (at, (words, metric, unit)) in figures.iter().enumerate() {
             let Some(rest) = line.strip_prefix(words) else {
                 continue;
             };
@@ -86,24 +85,9 @@ fn figures(text: &str, name: &str, figures: &[Figure]) -> Option<SampleFile> {
             let Ok(value) = digits.parse::<f64>() else {
                 continue;
             };
-            found.push(Benchmark {
-                metric: (*metric).into(),
-                direction: if *more {
-                    Direction::HigherIsBetter
-                } else {
-                    Direction::LowerIsBetter
-                },
-                role: if at == 0 {
-                    Role::Primary
-                } else {
-                    Role::Screening
-                },
-                ..Benchmark::time(
-                    name,
-                    if own.is_empty() { unit } else { own },
-                    vec![Run::new(value)],
-                )
-            });
+            let unit = if own.is_empty() { unit } else { own };
+            let runs = vec![Run::new(value)];
+            found.push(Benchmark::figure(name, metric, unit, runs).deciding(at == 0));
         }
     }
     let decides = found.iter().any(|b| b.role == Role::Primary);
@@ -112,12 +96,12 @@ fn figures(text: &str, name: &str, figures: &[Figure]) -> Option<SampleFile> {
 
 /// What the tests of sysbench print, of which the first that is not zero decides.
 const SYSBENCH: [Figure; 6] = [
-    ("transactions:", "transactions", "ops/s", true),
-    ("Total operations:", "operations", "ops/s", true),
-    ("events per second:", "events", "ops/s", true),
-    ("events/s (eps):", "events", "ops/s", true),
-    ("reads/s:", "reads", "ops/s", true),
-    ("writes/s:", "writes", "ops/s", true),
+    ("transactions:", "transactions", "ops/s"),
+    ("Total operations:", "operations", "ops/s"),
+    ("events per second:", "events", "ops/s"),
+    ("events/s (eps):", "events", "ops/s"),
+    ("reads/s:", "reads", "ops/s"),
+    ("writes/s:", "writes", "ops/s"),
 ];
 
 pub(super) fn sysbench(input: &Input) -> Option<SampleFile> {
@@ -128,8 +112,8 @@ pub(super) fn sysbench(input: &Input) -> Option<SampleFile> {
     };
     let all = [
         SYSBENCH.into_iter().find(is)?,
-        ("avg:", "mean latency", "ms", false),
-        ("95th percentile:", "p95 latency", "ms", false),
+        ("avg:", "mean latency", "ms"),
+        ("95th percentile:", "p95 latency", "ms"),
     ];
     figures(text, "sysbench", &all)
 }
@@ -143,10 +127,10 @@ pub(super) fn wrk(input: &Input) -> Option<SampleFile> {
         text,
         text.lines().find_map(of).unwrap_or("wrk"),
         &[
-            ("Requests/sec:", "requests", "ops/s", true),
-            ("Latency", "mean latency", "ms", false),
-            ("99%", "p99 latency", "ms", false),
-            ("99.000%", "p99 latency", "ms", false),
+            ("Requests/sec:", "requests", "ops/s"),
+            ("Latency", "mean latency", "ms"),
+            ("99%", "p99 latency", "ms"),
+            ("99.000%", "p99 latency", "ms"),
         ],
     )?;
     let failed = text.lines().map(str::trim).filter(|line| {

@@ -6,6 +6,7 @@ mod processes;
 mod rates;
 mod variants;
 
+use locklab_document::Document;
 use locklab_harness::gate::FailOn;
 use locklab_judge::{Direction, Role, Settings, Verdict};
 use locklab_samples::{
@@ -48,6 +49,23 @@ fn notes(judged: &JudgedSamples) -> String {
     let list = document.data["caveats"].as_array().unwrap();
     let list: Vec<&str> = list.iter().map(|c| c.as_str().unwrap()).collect();
     list.join("\n")
+}
+
+fn shown(document: &Document) -> String {
+    locklab_document::render::text(document, locklab_document::render::Colour::Plain)
+}
+
+/// However large a difference is, a table says it.
+#[test]
+fn a_huge_difference_is_a_figure() {
+    for (factor, says) in [(1000.0, "+99900%"), (1e7, "+1e9%"), (2.0, "+100.00%")] {
+        let found = judged(
+            &csv(&[("a", values(1.0, 10))]),
+            &csv(&[("a", values(factor, 10))]),
+        );
+        let text = shown(&document(&found, ""));
+        assert!(text.contains(says), "{says}: {text}");
+    }
 }
 
 /// Returns the values around `centre` that differ by ± 1 %, in an order without memory.
@@ -533,6 +551,12 @@ fn a_report_has_what_a_geometric_mean_hides() {
         Some(FailOn::Worse)
     );
     assert_eq!(fails(&[FailOn::Unclear], &found).unwrap(), None);
+    // Its page draws both distributions of each, and the interval, which text cannot.
+    let page = locklab_document::render::html(&document);
+    assert!(page.contains("Samples and intervals"), "{page}");
+    assert_eq!(page.matches("class=\"dots\"").count(), 6);
+    assert_eq!(page.matches("class=\"interval\"").count(), 3);
+    assert!(!shown(&document).contains("Samples and intervals"));
     let nothing = judged(&csv(&[("a", vec![1.0])]), &csv(&[("a", vec![1.0])]));
     assert!(fails(&[FailOn::Worse], &nothing).is_err());
 }
