@@ -33,51 +33,35 @@ use serde::{Serialize, Serializer};
 /// which nothing can be judged has no benchmark, and a note that says why.
 type Read = fn(&Input) -> Option<SampleFile>;
 
-/// A row of the table of forms.
-struct Form {
-    /// The name, as `--format` takes it.
-    name: &'static str,
-    /// The program that writes it.
-    program: &'static str,
-    /// Says how the program writes samples.
-    export: &'static str,
-    read: Read,
-}
-
-const fn form(name: &'static str, program: &'static str, export: &'static str, read: Read) -> Form {
-    Form {
-        name,
-        program,
-        export,
-        read,
-    }
-}
+/// A row of the table of forms: the name, as `--format` takes it, the program, how it writes
+/// samples, and the reader.
+type Form = (&'static str, &'static str, &'static str, Read);
 
 /// Every form that is read. The first whose grammar fits is taken.
 #[rustfmt::skip]
 const FORMS: &[Form] = &[
-    form("hyperfine", "hyperfine", "`--export-json FILE`; one file with two commands is both sides", hyperfine::read),
-    form("go", "Go's benchmarks", "`go test -bench . -count 10 > FILE`, or with `-json`", go::read),
-    form("google", "Google Benchmark", "`--benchmark_repetitions=20 --benchmark_out=FILE`", google::read),
-    form("criterion", "criterion", "`target/criterion`, with `@NAME` for a saved baseline; `sample.json`, `raw.csv`, or messages of `cargo criterion`", criterion::read),
-    form("pytest", "pytest-benchmark", "`--benchmark-json=FILE`", pytest::read),
-    form("jmh", "JMH", "`-rf json`; each fork is a process", jmh::read),
-    form("perf-stat", "perf stat", "`-x, --append -o FILE` or `-j`, once a run; `-e duration_time` for elapsed time", perf_stat::read),
-    form("benchmarkdotnet", "BenchmarkDotNet", "`--exporters fulljson`; each launch is a process", benchmarkdotnet::read),
-    form("asv", "asv", "`--record-samples`; a file of `results/MACHINE`", asv::read),
-    form("gungraun", "gungraun", "`--output-format=json > FILE`", gungraun::read),
-    form("vitest", "vitest", "`vitest bench --outputJson FILE`, with `includeSamples`", javascript::vitest),
-    form("fio", "fio", "`--output-format=json`", fio::read),
-    form("catch2", "Catch2", "its text, or `-r xml`", catch2::read),
-    form("libtest", "cargo bench", "its text", lines::libtest),
-    form("criterion-text", "criterion's text", "without samples, which its folder has", lines::criterion),
-    form("sysbench", "sysbench", "its text", lines::sysbench),
-    form("wrk", "wrk", "its text", lines::wrk),
-    form("github", "github-action-benchmark", "`[{name,unit,value}]`", bencher::github),
-    form("tinybench", "tinybench", "`JSON.stringify(bench.tasks)`", javascript::tinybench),
-    form("bencher", "Bencher", "its metric format", bencher::read),
-    form("locklab", "Locklab", "`--json` of a comparison: a sample is the ratio of a pair", locklab::read),
-    form("csv", "a table", "names and values, with titles (`name,value,unit,at,better`) or without; `;` with decimal commas; two columns of values are both sides", columns::read),
+    ("hyperfine", "hyperfine", "`--export-json FILE`; one file with two commands is both sides", hyperfine::read),
+    ("go", "Go's benchmarks", "`go test -bench . -count 10 > FILE`, or with `-json`", go::read),
+    ("google", "Google Benchmark", "`--benchmark_repetitions=20 --benchmark_out=FILE`", google::read),
+    ("criterion", "criterion", "`target/criterion`, with `@NAME` for a saved baseline; `sample.json`, `raw.csv`, or messages of `cargo criterion`", criterion::read),
+    ("pytest", "pytest-benchmark", "`--benchmark-json=FILE`", pytest::read),
+    ("jmh", "JMH", "`-rf json`; each fork is a process", jmh::read),
+    ("perf-stat", "perf stat", "`-x, --append -o FILE` or `-j`, once a run; `-e duration_time` for elapsed time", perf_stat::read),
+    ("benchmarkdotnet", "BenchmarkDotNet", "`--exporters fulljson`; each launch is a process", benchmarkdotnet::read),
+    ("asv", "asv", "`--record-samples`; a file of `results/MACHINE`", asv::read),
+    ("gungraun", "gungraun", "`--output-format=json > FILE`", gungraun::read),
+    ("vitest", "vitest", "`vitest bench --outputJson FILE`, with `includeSamples`", javascript::vitest),
+    ("fio", "fio", "`--output-format=json`", fio::read),
+    ("catch2", "Catch2", "its text, or `-r xml`", catch2::read),
+    ("libtest", "cargo bench", "its text", lines::libtest),
+    ("criterion-text", "criterion's text", "without samples, which its folder has", lines::criterion),
+    ("sysbench", "sysbench", "its text", lines::sysbench),
+    ("wrk", "wrk", "its text", lines::wrk),
+    ("github", "github-action-benchmark", "`[{name,unit,value}]`", bencher::github),
+    ("tinybench", "tinybench", "`JSON.stringify(bench.tasks)`", javascript::tinybench),
+    ("bencher", "Bencher", "its metric format", bencher::read),
+    ("locklab", "Locklab", "`--json` of a comparison: a sample is the ratio of a pair", locklab::read),
+    ("csv", "a table", "names and values, with titles (`name,value,unit,at,better`) or without; `;` with decimal commas; two columns of values are both sides", columns::read),
 ];
 
 /// A form that is known and has no samples: how it is recognised, and what to give instead.
@@ -125,32 +109,26 @@ impl Format {
     /// Returns its name, as `--format` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {
-        FORMS[self.0].name
+        FORMS[self.0].0
     }
 
     /// Returns the program that writes it.
     #[must_use]
     pub fn program(self) -> &'static str {
-        FORMS[self.0].program
-    }
-
-    /// Says how the program writes samples.
-    #[must_use]
-    pub fn export(self) -> &'static str {
-        FORMS[self.0].export
+        FORMS[self.0].1
     }
 
     /// Returns every program, as a help text lists them.
     #[must_use]
     pub fn programs() -> String {
-        let programs: Vec<&str> = FORMS.iter().map(|form| form.program).collect();
+        let programs: Vec<&str> = FORMS.iter().map(|form| form.1).collect();
         programs.join(", ")
     }
 
     /// Returns the list of all forms in Markdown, as the documentation has it.
     #[must_use]
     pub fn list() -> String {
-        let row = |form: &Form| format!("- **{}**: {}\n", form.program, form.export);
+        let row = |(_, program, export, _): &Form| format!("- **{program}**: {export}\n");
         FORMS.iter().map(row).collect()
     }
 }
@@ -174,7 +152,7 @@ pub fn read(bytes: &[u8], name: &str, asked: Option<Format>) -> Result<SampleFil
     }
     let input = Input::new(&text, name, asked.is_some());
     let read = |format: Format| {
-        let mut file = (FORMS[format.0].read)(&input)?;
+        let mut file = FORMS[format.0].3(&input)?;
         file.format = format;
         file.notes.extend(input.note.clone());
         Some(file)

@@ -2,6 +2,7 @@
 
 mod comparable;
 mod formats;
+mod null;
 mod processes;
 mod rates;
 mod variants;

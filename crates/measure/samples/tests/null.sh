@@ -1,10 +1,10 @@
 #!/bin/sh
 # The null test of `locklab judge`: five programs of benchmarks are built once and run many
 # times each, in turn, so that every difference between two of their files is noise. What
-# `cargo run --release -p locklab-samples --example null -- FOLDER/PROGRAM` counts is then
-# false alarms. It needs g++, libbenchmark-dev, go, a JDK, mvn, cargo, and Python with venv.
+# crates/measure/samples/tests/files/null.rs counts of them is then false alarms. This needs
+# g++, libbenchmark-dev, go, a JDK, mvn, cargo, and Python with venv.
 #
-#     benches/null.sh FOLDER [RUNS] [PROGRAM...]
+#     crates/measure/samples/tests/null.sh FOLDER [RUNS] [PROGRAM...]
 set -eu
 mkdir -p "$1" && cd "$1"
 there=$PWD runs=${2:-20}
