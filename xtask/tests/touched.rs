@@ -1,5 +1,5 @@
 //! Counts how many files an addition touches: a lock, a metric of a matrix, a format of
-//! samples, a column of `locklab locks`.
+//! samples, a rule of `advise`, a column of `locklab locks`.
 //!
 //! A file that has a list of all that there is must be touched for one more. So
 //! the lists are looked for in the source: the files in which nearly all locks,
@@ -227,6 +227,22 @@ fn a_new_format_of_samples_touches_at_most_three_files() {
     assert_eq!(places.len(), 1, "the table and no other list: {places:#?}");
     let table = table("docs/adding-a-figure.md", "## A format of samples");
     assert!(touched(&table, &places) <= 3, "{table:#?}");
+}
+
+#[test]
+fn a_new_rule_of_advise_touches_two_files() {
+    let text = read("crates/programs/advise/src/rules.rs");
+    let (_, list) = text.split_once("const RULES: ").expect("the rules");
+    let (list, _) = list.split_once("\n];").expect("their end");
+    let rows = list.lines().filter_map(|row| row.trim().strip_prefix('('));
+    let rules: Vec<Vec<String>> = rows
+        .filter_map(|row| Some(vec![row.split_once(',')?.0.to_owned()]))
+        .collect();
+    assert!(rules.len() >= 5, "{rules:?}");
+    let places = lists(&all_sources(), &rules, rules.len());
+    assert_eq!(places.len(), 1, "the table and no other list: {places:#?}");
+    let table = table("docs/adding-a-figure.md", "## A rule of `advise`");
+    assert!(touched(&table, &places) <= 2, "{table:#?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Decides whether a recorded program, replayed on this machine under its own lock, gets on
-//! as it did when it was recorded.
+//! Says how a recorded program, replayed on this machine, gets on under its own lock, beside when
+//! it was recorded, and under another.
 //!
-//! It must never say anything of another lock.
+//! It must never say what to do about that.
 
 use crate::plan::{Plan, Spec};
 use crate::probe::Native;
@@ -34,6 +34,38 @@ pub fn replayed_by_recorded(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<f64, Error> {
     let recorded = replay.recorded_per_s();
+    let pairs = pairs(native, replay, None, time, interrupt)?;
+    let replayed = median(pairs.iter().flat_map(Pair::samples)).ok_or_else(busy)?;
+    Ok(replayed / recorded.max(1e-9))
+}
+
+/// Replays a program under this lock of the catalogue and under glibc's mutex for about `time`,
+/// in turn, and gives the one rate by the other.
+///
+/// # Errors
+/// As of [`replayed_by_recorded`].
+pub fn replayed_by_own(
+    native: &Native,
+    replay: Replay,
+    lock: &str,
+    time: Duration,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<f64, Error> {
+    let pairs = pairs(native, replay, Some(lock), time, interrupt)?;
+    let own = median(pairs.iter().map(|pair| &pair.baseline)).ok_or_else(busy)?;
+    let other = median(pairs.iter().map(|pair| &pair.experiment)).ok_or_else(busy)?;
+    Ok(other / own.max(1e-9))
+}
+
+/// Returns the pairs of a replay under glibc's mutex and this lock; of one without it, both
+/// are glibc's.
+fn pairs(
+    native: &Native,
+    replay: Replay,
+    lock: Option<&str>,
+    time: Duration,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Vec<Pair>, Error> {
     let own = OWN[usize::from(replay.hottest_is_shared())];
     let spec = Spec {
         cells: Cells {
@@ -41,11 +73,11 @@ pub fn replayed_by_recorded(
             ..Cells::default()
         },
         time,
-        ..Spec::new(own, own)
+        ..Spec::new(own, lock.unwrap_or(own))
     };
     let plan = Plan::replaying(spec, replay, native)?;
     let design = Design {
-        aa: true,
+        aa: lock.is_none(),
         ..Design::usual(BLOCKS)
     };
     let (mut slices, mut experiment) = native.backend(plan, design, Arc::clone(interrupt))?;
@@ -54,10 +86,12 @@ pub fn replayed_by_recorded(
         Some(_) => return Err(Error::Interrupted("it was interrupted".into())),
         None => {}
     }
-    let samples = experiment.cells.iter().flat_map(|cell| &cell.pairs);
-    let busy = || Error::Failed("the machine was too busy: every block was disturbed".into());
-    let replayed = median(samples.flat_map(Pair::samples)).ok_or_else(busy)?;
-    Ok(replayed / recorded.max(1e-9))
+    let cells = experiment.cells.into_iter();
+    Ok(cells.flat_map(|cell| cell.pairs).collect())
+}
+
+fn busy() -> Error {
+    Error::Failed("the machine was too busy: every block was disturbed".into())
 }
 
 /// Returns the median rate of the samples that count.

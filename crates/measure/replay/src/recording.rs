@@ -167,6 +167,7 @@ impl Recording {
             idle_ns: sum(|thread| thread.idle + thread.unknown) - unknown,
             ready_ns: sum(|thread| thread.ready),
             unknown_ns: unknown,
+            recorder_ns: 0.0,
             waited_ns: sum(|thread| thread.waited),
             spun_ns: 0.0,
             woke_ns: sum(|thread| thread.woke),

@@ -8,8 +8,9 @@ use crate::gate::Gate;
 use crate::here::{self, Here};
 use crate::question::{BASELINE_LOCKS, Candidate, Question, candidates, generic};
 use crate::report::{document, nothing};
+use crate::rules::Facts;
 use crate::runs::{Advice, points};
-use crate::words::{Context, first_line};
+use crate::words::{Context, Summary, first_line, to_confirm};
 use locklab_document::Document;
 use locklab_document::contention_profile::{Bound, ContentionProfile};
 use locklab_document::number::percent;
@@ -240,7 +241,7 @@ impl Asking {
                     program_of(recording, Replay::MOST_LOCKS, true)
                         .map_err(|fault| recording.failed(fault))
                 };
-                here::replayed(native, program, (file, info.apart()), interrupt)?
+                here::replayed(&native, program, (file, info.apart()), interrupt)?
             }
         };
         let used = recording.contention_profile(names);
@@ -275,8 +276,29 @@ impl Asking {
         let not_simulated = advice.as_ref().err().map(first_line);
         let recorded = &program.recorded;
         let lived = recorded.window_ns * program.threads.len() as f64;
+        let advice = advice.as_ref().ok();
+        let doubt = advice.map_or(0.0, |advice| advice.gate.doubt());
+        let points = advice.into_iter().flat_map(|advice| &advice.points);
+        let summaries: Vec<Summary<'_>> = points
+            .filter_map(|point| Summary::of(point, doubt))
+            .collect();
+        // What is recommended is replayed first.
+        let to_try = advice.and_then(|_| to_confirm(&summaries, &program, &question));
+        let tried = match to_try {
+            Some(number) if self.replay && self.as_recorded => here::tried(
+                &native,
+                &program,
+                (&question.locks[number], recording),
+                interrupt,
+            ),
+            Some(_) if self.replay => {
+                Here::Not("it is for another machine or other threads".into())
+            }
+            _ => Here::Not("by --no-replay".into()),
+        };
         let context = Context {
             info,
+            tried,
             judged: judged(recording),
             used: &used,
             kept,
@@ -287,9 +309,15 @@ impl Asking {
         };
         let mut name =
             |site: &Site| names.place(&calls(&program.modules, site.image, &site.frames));
-        let advice = advice.as_ref().ok();
+        let facts = Facts {
+            advice,
+            summaries: &summaries,
+            program: &program,
+            question: &question,
+            context: &context,
+        };
         Ok(Answer {
-            document: document(advice, &program, &question, &context, &mut name),
+            document: document(&facts, &mut name),
             nothing: None,
         })
     }

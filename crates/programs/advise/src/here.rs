@@ -6,12 +6,13 @@
 //! was recorded: the host of a virtual machine moves them, and rates follow. It must never
 //! take what is measured now for what was recorded, nor a replayed rate for a simulated one.
 
+use crate::question::Candidate;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_native::contention::{self, Contention};
 use locklab_native::{Native, Replay, gate, round_trip, scheduling};
-use locklab_replay::{Program, Recorded};
-use locklab_sim::{FigureKey, Machine};
+use locklab_replay::{Program, Recorded, Recording};
+use locklab_sim::{FigureKey, Machine, Waiters};
 use locklab_trace::{Apart, Info};
 use std::path::Path;
 use std::sync::Arc;
@@ -230,14 +231,14 @@ pub(crate) fn native(info: &Info) -> Result<Native, String> {
 /// # Errors
 /// [`Error::Failed`] if the recording describes no program.
 pub(crate) fn replayed(
-    native: Result<Native, String>,
+    native: &Result<Native, String>,
     program: impl FnOnce() -> Result<Program, Error>,
     (file, apart): (&Path, Apart),
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Here, Error> {
     let native = match native {
         Ok(native) => native,
-        Err(why) => return Ok(Here::Not(why)),
+        Err(why) => return Ok(Here::Not(why.clone())),
     };
     if let Apart::Moved([one, two]) = apart {
         return Ok(Here::Not(format!(
@@ -253,7 +254,7 @@ pub(crate) fn replayed(
         if let Err(why) = wait_for(apart, interrupt) {
             return Ok(Here::Not(why));
         }
-        let rate = gate::replayed_by_recorded(&native, replay.clone(), TIME, interrupt);
+        let rate = gate::replayed_by_recorded(native, replay.clone(), TIME, interrupt);
         match rate {
             Ok(_) if elsewhere(apart).is_some() => {}
             Ok(rate) => return Ok(Here::Rate(rate)),
@@ -261,6 +262,31 @@ pub(crate) fn replayed(
         }
     }
     Ok(Here::Not("the CPUs were moved during each attempt".into()))
+}
+
+/// Replays the program by real threads under a lock that the model recommends, and under its
+/// own, in turn.
+pub(crate) fn tried(
+    native: &Result<Native, String>,
+    program: &Program,
+    (lock, recording): (&Candidate, &Recording),
+    interrupt: &Arc<AtomicBool>,
+) -> Here {
+    let native = match native {
+        Ok(native) => native,
+        Err(why) => return Here::Not(why.clone()),
+    };
+    // Waiters of a replay spin unless the lock itself sleeps.
+    let sleeps = lock.lock.starts_with("futex") || lock.waiters == Waiters::Spin;
+    if !sleeps && program.threads.len() > program.running() {
+        return Here::Not(
+            "its waiters sleep, and in a replay with more threads than CPUs they would spin".into(),
+        );
+    }
+    let replay = Replay::new(program.clone(), &recording.path().display().to_string());
+    let rate = replay
+        .and_then(|replay| gate::replayed_by_own(native, replay, &lock.lock, TIME, interrupt));
+    rate.map_or_else(|why| Here::Not(why.into()), Here::Rate)
 }
 
 /// Returns the round trip now, if it is of another place than that of the recording.

@@ -12,15 +12,16 @@
 
 mod answer;
 mod chart;
+mod confirm;
 mod fewer;
 mod gate;
 mod here;
 mod json;
-mod lead;
 mod limits;
 mod many;
 mod question;
 mod report;
+mod rules;
 mod runs;
 mod validation;
 mod verdict;

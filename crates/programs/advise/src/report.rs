@@ -1,15 +1,16 @@
 //! The advice as a report.
 
 use crate::chart::chart;
+use crate::confirm::confirm;
 use crate::gate::Gate;
 use crate::here::Here;
 use crate::json::data;
-use crate::lead::{confirm, paragraph};
 use crate::question::Question;
+use crate::rules::Facts;
 use crate::runs::Advice;
 use crate::validation;
 use crate::verdict::Verdict;
-use crate::words::{Context, Summary, besides, first_line, not_seen, to_confirm};
+use crate::words::{Context, Summary, besides, first_line, not_seen};
 use locklab_document::contention_profile::{Bound, ContentionProfile};
 use locklab_document::number::{count, grouped, percent, short, time};
 use locklab_document::{Column, ColumnGroup, Document, Labels, Part, Section, Table, Tone};
@@ -50,30 +51,24 @@ const HOTTEST: usize = 5;
 
 /// Returns the report. `name` gives the name of a call site.
 #[must_use]
-pub(crate) fn document(
-    advice: Option<&Advice>,
-    program: &Program,
-    question: &Question,
-    context: &Context<'_>,
-    name: &mut dyn FnMut(&Site) -> String,
-) -> Document {
-    let points = advice.into_iter().flat_map(|advice| &advice.points);
-    let doubt = advice.map_or(0.0, |advice| advice.gate.doubt());
-    let summaries = points.filter_map(|point| Summary::of(point, doubt));
-    let summaries: Vec<Summary<'_>> = summaries.collect();
+pub(crate) fn document(facts: &Facts<'_>, name: &mut dyn FnMut(&Site) -> String) -> Document {
+    let Facts {
+        advice,
+        summaries,
+        program,
+        question,
+        context,
+    } = *facts;
     let info = context.info;
-    let command = advice
-        .filter(|_| context.kept.is_none() && !context.own)
-        .and_then(|_| to_confirm(&summaries, program, question))
-        .and_then(|number| confirm(&question.locks[number], info));
-    let words = paragraph(advice, &summaries, program, question, context);
+    let command = facts.to_confirm().and_then(|lock| confirm(lock, info));
+    let words = facts.paragraph();
     let mut document = Document {
         title: format!("Locks of {}: what to do", of_program(&info.command)),
         head: head(advice, program, question, context),
         labels: Labels::new("today's lock", "another"),
         data: data(
             advice,
-            &summaries,
+            summaries,
             program,
             question,
             (context, &words, command.clone()),
@@ -94,7 +89,7 @@ pub(crate) fn document(
     }
     document.push(waits(context));
     if let Some(advice) = advice {
-        let besides = besides(advice, &summaries, program, question);
+        let besides = besides(advice, summaries, program, question);
         document.push(Section::new("What the model says besides").items(besides));
         for (machine, model) in question.machines.iter().enumerate() {
             let of_machine = summaries.iter().filter(|one| one.point.machine == machine);
@@ -117,7 +112,7 @@ pub(crate) fn document(
     if !better.is_empty() {
         document.push(Section::new("What would make this better").items(better));
     }
-    document.push(limits(program, &summaries, question));
+    document.push(limits(program, summaries, question));
     document
 }
 

@@ -2,6 +2,7 @@
 //! what would make it better. It must never name a size that the model is too far off for.
 
 use crate::gate::{Gate, TOLERANCE};
+use crate::here::Here;
 use crate::question::Question;
 use crate::runs::{Advice, Point};
 use crate::validation::{CONFIDENCE, CONFIDENCE_NOTHING};
@@ -29,6 +30,8 @@ pub(crate) struct Context<'a> {
     pub(crate) repeated: f64,
     /// Says whether the question is about the machine and the threads of the recording.
     pub(crate) as_recorded: bool,
+    /// Says how the lock to try did in a replay by real threads here, by today's.
+    pub(crate) tried: Here,
     /// Says why nothing could be simulated, if so.
     pub(crate) not_simulated: Option<String>,
 }

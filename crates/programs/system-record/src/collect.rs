@@ -31,8 +31,9 @@ pub(crate) struct Until<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The most bytes.
     pub(crate) bytes: u64,
-    /// Says whether it is to be recorded in windows where records cost the program much.
-    pub(crate) in_windows: bool,
+    /// Says what a record costs the program, ns, if it is to be recorded in windows where that
+    /// is much.
+    pub(crate) in_windows: Option<f64>,
     /// Says which processes are recorded.
     pub(crate) processes: &'a (dyn Fn() -> Vec<u32> + Sync),
 }
@@ -65,7 +66,8 @@ pub(crate) fn collect(open: &mut Open, spool: &File, until: &Until<'_>) -> io::R
         })
         .collect();
     let (mut bytes, mut records) = (0, 0);
-    let mut windows = until.in_windows.then(|| Windows::begin(until.processes));
+    let begin = |cost| Windows::begin(cost, until.processes);
+    let mut windows = until.in_windows.map(begin);
     let why = loop {
         // Acquire pairs with the Release of who saw the program end.
         let ended = until.ended.load(Ordering::Acquire);
@@ -119,7 +121,7 @@ pub(crate) fn collect(open: &mut Open, spool: &File, until: &Until<'_>) -> io::R
 }
 
 /// Moves what is in the buffers; returns the number of bytes, and of records.
-fn empty(open: &mut Open, out: &mut impl io::Write) -> io::Result<(u64, u64)> {
+pub(crate) fn empty(open: &mut Open, out: &mut impl io::Write) -> io::Result<(u64, u64)> {
     /// The kernel's header of a record: kind, flags, size.
     const HEADER: usize = 8;
     let (mut bytes, mut records) = (0, 0);

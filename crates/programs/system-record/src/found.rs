@@ -40,9 +40,12 @@ impl Findings {
                 let mut found = waits(&events);
                 let waits = |waiter| runtime.is_some_and(|runtime| runtime.waiter == waiter);
                 let times = found.times(waits(Waiter::Condition));
-                seen.blind = waits(Waiter::Task);
-                seen.yields = found.yields;
+                seen.blind = waits(Waiter::Task) || found.yields;
                 seen.cpus_ns = events.head.cpus as f64 * events.recorded();
+                if let Some(others) = events.head.others {
+                    let used = found.ran as f64 + others * events.recorded();
+                    seen.free_ns = (seen.cpus_ns - used).max(0.0);
+                }
                 let windows = std::mem::take(&mut found.windows);
                 (Found::Program(found), times, windows)
             }

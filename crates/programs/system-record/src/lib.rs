@@ -12,6 +12,7 @@
 mod acquire;
 mod addresses;
 mod collect;
+mod cost;
 mod fault;
 mod found;
 mod json;

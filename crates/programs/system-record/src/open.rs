@@ -87,6 +87,19 @@ impl Open {
     /// # Errors
     /// [`Error::Failed`] if the kernel has no such event, or does not permit it.
     pub(crate) fn new(scope: &Scope<'_>, kinds: &[EventKind], what: &str) -> Result<Self, Error> {
+        Self::on(&cpus(), scope, kinds, what)
+    }
+
+    /// The same, on these CPUs.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub(crate) fn on(
+        cpus: &[usize],
+        scope: &Scope<'_>,
+        kinds: &[EventKind],
+        what: &str,
+    ) -> Result<Self, Error> {
         let tracepoints = Tracepoints::find()?;
         let mut open = Self {
             buffers: Vec::new(),
@@ -102,7 +115,7 @@ impl Open {
             Scope::Threads(threads) => threads,
             _ => &one[..],
         };
-        for cpu in cpus() {
+        for &cpu in cpus {
             let mut buffer: Option<Sampler> = None;
             for &task in tasks {
                 let threads = || builder(EventKind::Threads, scope, task, cpu, None).build();

@@ -2,6 +2,7 @@
 
 use crate::acquire::{Known, events};
 use crate::collect::{Collected, Until, Why, collect};
+use crate::cost::of_a_record;
 use crate::kinds::EventKind;
 use crate::open::{Open, Scope, cpus};
 use crate::raw;
@@ -162,9 +163,12 @@ impl ReadyForSystem {
             Source::System => &EventKind::SYSTEM[..],
             Source::Kernel => &EventKind::KERNEL[..],
         };
-        let in_windows = !recording.whole && recording.source == Source::System;
         let mut before = Known::default();
-        let from;
+        let cost = || match recording.source {
+            Source::System => of_a_record(),
+            Source::Kernel => None,
+        };
+        let (from, record_ns);
         // It lies beside the file, where the user expects room; it has no name.
         let folder = std::path::absolute(&recording.file);
         let folder = folder.as_deref().ok().and_then(Path::parent);
@@ -187,6 +191,7 @@ impl ReadyForSystem {
                         return Err(e);
                     }
                 };
+                record_ns = cost();
                 from = clock::now();
                 if recording.source == Source::Kernel {
                     open.enable().map_err(start)?;
@@ -206,6 +211,7 @@ impl ReadyForSystem {
                     Source::Kernel => Scope::Machine,
                 };
                 let mut open = Open::new(&scope, kinds, &name)?;
+                record_ns = cost();
                 from = clock::now();
                 open.enable().map_err(|e| failed(&recording.file, e))?;
                 (open, Running::Other(*process))
@@ -214,6 +220,7 @@ impl ReadyForSystem {
                 let (path, folder) = cgroup(path)?;
                 before = Known::of(&processes(&path));
                 let mut open = Open::new(&Scope::Cgroup(&folder), kinds, &name)?;
+                record_ns = cost();
                 from = clock::now();
                 open.enable().map_err(|e| failed(&recording.file, e))?;
                 (open, Running::Cgroup(path))
@@ -229,7 +236,7 @@ impl ReadyForSystem {
             ended: &AtomicBool::new(false),
             deadline: seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds)),
             bytes: u64::from(recording.megabytes) << 20,
-            in_windows,
+            in_windows: record_ns.filter(|_| !recording.whole),
             processes: &processes,
         };
         let (collected, status, to) = std::thread::scope(|scope| {
@@ -274,6 +281,7 @@ impl ReadyForSystem {
         let machine = Environment::read().name();
         let mut head = Head::new(recording.source, &name, &machine, cpus().len());
         head.length = to.saturating_sub(from);
+        head.record_ns = record_ns;
         // Of what it did not start the time is not known, so neither is that of others.
         if let (Target::Command(_), Some(before), Some(after)) = (&recording.target, used, after) {
             head.others = Some(before.cpus_until(&after).1);

@@ -50,6 +50,10 @@ pub(crate) struct Head {
     pub(crate) cpus: usize,
     /// Counts how many CPUs others had on average, if that is known.
     pub(crate) others: Option<f64>,
+    /// Says what a record cost the program, in nanoseconds, as measured before it began; older
+    /// recordings lack it.
+    #[serde(default)]
+    pub(crate) record_ns: Option<f64>,
     /// Says how long was recorded, in nanoseconds.
     pub(crate) length: u64,
     pub(crate) stopped: Stopped,
@@ -179,6 +183,7 @@ impl Head {
             machine: machine.into(),
             cpus,
             others: None,
+            record_ns: None,
             length: 0,
             stopped: Stopped::Program,
             lost: 0,

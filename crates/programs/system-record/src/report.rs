@@ -77,13 +77,20 @@ impl SystemRecorded {
             self.file.display(),
             count(events.events.len(), "event")
         );
+        let cost = head.record_ns.map_or_else(String::new, |ns| {
+            let all = time(ns * events.events.len() as f64);
+            format!(
+                "; {} for each, as measured before it began, {all} in all",
+                time(ns)
+            )
+        });
         let mut document = Document {
             title,
             head: vec![
                 fact("Command", head.command.clone()),
                 fact("Machine", head.machine.clone()),
                 fact("Recorded", recorded),
-                fact("Source", format!("hardware; {what}")),
+                fact("Source", format!("hardware; {what}{cost}")),
             ],
             ..Document::default()
         };

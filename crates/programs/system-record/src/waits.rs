@@ -98,6 +98,8 @@ pub(crate) struct Waits {
     pub(crate) woke: u64,
     /// The time on a CPU in functions that wait for locks, by samples.
     pub(crate) spun: u64,
+    /// Recording, which would count as work.
+    pub(crate) recorder: u64,
     /// Whether threads yielded their CPUs.
     pub(crate) yields: bool,
     /// Waiting for conditions, barriers, and parked; and what no stack tells.
@@ -129,6 +131,7 @@ impl Waits {
             idle_ns: idle as f64,
             ready_ns: self.ready as f64,
             unknown_ns: unknown as f64,
+            recorder_ns: self.recorder as f64,
             waited_ns: self.waited as f64,
             spun_ns: self.spun.min(self.ran.saturating_sub(self.woke)) as f64,
             woke_ns: self.woke as f64,
@@ -178,6 +181,8 @@ struct Running {
     /// The times at which it woke a waiter, and of which lock.
     released: Vec<(u64, usize)>,
     ended: bool,
+    /// When it was recorded at work, and whether a lock was the reason.
+    told: Option<(u64, bool)>,
     /// Whether anything of it was recorded, and in this window.
     seen: bool,
     seen_now: bool,
@@ -218,6 +223,7 @@ struct Reading<'e> {
     as_locks: HashSet<Word>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
+    recorder: Vec<(Span, bool)>,
     /// With the process, and the number of the stack.
     spun: Vec<(Span, u32, u32)>,
     /// The time at which the window began.
@@ -238,6 +244,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
         shared: SharedWords::find(events),
         as_locks: HashSet::new(),
         woke: Vec::new(),
+        recorder: Vec::new(),
         spun: Vec::new(),
         began: 0,
         found: Waits::default(),
@@ -260,6 +267,7 @@ impl Running {
             wakes: None,
             released: Vec::new(),
             ended: false,
+            told: None,
             seen: false,
             seen_now: false,
         }
@@ -377,6 +385,15 @@ impl Reading<'_> {
             return self.window(begins, at);
         }
         let running = &mut self.threads[number];
+        if let Some((from, for_lock)) = running.told.take() {
+            let cost = self.events.head.record_ns.unwrap_or(0.0) as u64;
+            let span = Span {
+                from,
+                to: at.min(from + cost),
+                state: State::Runs,
+            };
+            self.recorder.push((span, for_lock));
+        }
         if running.state == State::NotSeen {
             // Of a time between windows only begins and ends are recorded whole.
             running.seen |= *happened == Happened::Begun;
@@ -419,7 +436,10 @@ impl Reading<'_> {
                     }
                 }
                 State::Idle(_) => {}
-                _ => running.becomes(State::Runs, at),
+                _ => {
+                    running.becomes(State::Runs, at);
+                    running.told = Some((at, false));
+                }
             },
             // Who leaves a CPU had one, also where nobody saw that it came there.
             Happened::Left if matches!(running.state, State::Runs | State::Ready) => {
@@ -438,6 +458,7 @@ impl Reading<'_> {
                 if running.state == State::Ready {
                     running.becomes(State::Runs, at);
                 }
+                running.told = Some((at, false));
                 if spins && running.state == State::Runs && running.wakes.is_none() {
                     let mut calls = self.events.calls(stack);
                     self.found.yields |= calls.next().is_some_and(|f| f.0.contains("sched_yield"));
@@ -453,6 +474,7 @@ impl Reading<'_> {
             Happened::Wakes(_) => running.wakes = Some((at, false)),
             Happened::FutexEnded(_) => {
                 if let Some((since, wanted)) = running.wakes.take() {
+                    running.told = Some((at, wanted));
                     if wanted {
                         self.woke.push(Span {
                             from: since,
@@ -462,6 +484,7 @@ impl Reading<'_> {
                     }
                     return;
                 }
+                running.told = Some((at, matches!(running.state, State::Waits(_))));
                 if let State::Waits(wait) = running.state {
                     self.waits[wait].to = at;
                 }
@@ -656,6 +679,18 @@ impl Reading<'_> {
         for span in &self.woke {
             add(span, |times| &mut times.woke_ns);
             found.woke += span.to - span.from;
+        }
+        for (span, for_lock) in &self.recorder {
+            let length = span.to - span.from;
+            if *for_lock {
+                // Without the recorder it would have been a part of taking the lock.
+                add(span, |times| &mut times.waited_ns);
+                found.waited += length;
+                found.ran = found.ran.saturating_sub(length);
+            } else {
+                add(span, |times| &mut times.recorder_ns);
+                found.recorder += length;
+            }
         }
         for (span, ..) in &self.spun {
             add(span, |times| &mut times.spun_ns);

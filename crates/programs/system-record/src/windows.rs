@@ -1,8 +1,8 @@
 //! Decides when the kernel's events are recorded and when they pause, so that recording
 //! takes no more of the machine's busy time than a small part.
 //!
-//! What a record costs the program is assumed, since to measure it takes longer than many a
-//! program; this thread's own time is counted. It must never decide by what the machine is.
+//! What a record costs the program was measured before; this thread's own time is counted. It
+//! must never decide by what the machine is.
 
 use crate::acquire::{Gap, Known};
 use crate::open::Open;
@@ -15,12 +15,10 @@ use std::time::{Duration, Instant};
 /// several windows.
 const WINDOW: Duration = Duration::from_millis(25);
 
-/// The nanoseconds for which a record keeps a CPU busy that the program could have had, with
-/// what the kernel does for it at each switch: assumed.
-const RECORD_NS: f64 = 3000.0;
-
 /// Windows of recording, and the times between them.
 pub(crate) struct Windows<'a> {
+    /// The nanoseconds for which a record keeps a CPU busy that the program could have had.
+    record_ns: f64,
     /// Says which processes are recorded.
     processes: &'a (dyn Fn() -> Vec<u32> + Sync),
     /// The end of the window, or of the gap.
@@ -34,8 +32,9 @@ pub(crate) struct Windows<'a> {
 
 impl<'a> Windows<'a> {
     /// Begins the first.
-    pub(crate) fn begin(processes: &'a (dyn Fn() -> Vec<u32> + Sync)) -> Self {
+    pub(crate) fn begin(record_ns: f64, processes: &'a (dyn Fn() -> Vec<u32> + Sync)) -> Self {
         Self {
+            record_ns,
             processes,
             until: Instant::now() + WINDOW,
             since: CpuUse::now().map(|now| (now, 0, collecting())),
@@ -63,7 +62,7 @@ impl<'a> Windows<'a> {
             let gap = match (&self.since, &now) {
                 (Some((then, before, mine)), Some(now)) => {
                     let mine = collecting().saturating_sub(*mine).as_secs_f64();
-                    let spent = (records - before) as f64 * RECORD_NS / 1e9 + mine;
+                    let spent = (records - before) as f64 * self.record_ns / 1e9 + mine;
                     let active = now.all.saturating_sub(then.all).as_secs_f64();
                     gap(WINDOW, spent, active)
                 }

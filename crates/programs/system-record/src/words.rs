@@ -51,8 +51,14 @@ pub(crate) fn verdict(findings: &Findings) -> String {
 
 /// Returns what was not seen, and what would show it, as a clause.
 fn not_seen(findings: &Findings) -> String {
+    let yields = matches!(&findings.found, Found::Program(found) if found.yields);
     match findings.runtime {
         Some(runtime) => runtime.not_seen(),
+        None if yields => {
+            "threads give up their CPUs and try again (sched_yield), and how much of \
+                           the time without a CPU they waited is not seen"
+                .into()
+        }
         None => format!(
             "for {} % of the time in which threads could work, they waited where no stack says for \
              what; build the program with symbols",

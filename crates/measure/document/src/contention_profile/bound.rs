@@ -38,9 +38,8 @@ pub struct Seen {
     pub windows: Option<usize>,
     /// The CPU time that there was, of all CPUs.
     pub cpus_ns: f64,
-    /// Says whether threads give up their CPUs to try again: then most of their waiting is time
-    /// without a CPU.
-    pub yields: bool,
+    /// The part of it that no program used.
+    pub free_ns: f64,
     /// Decides the interval.
     pub seed: u64,
 }
@@ -52,7 +51,7 @@ impl Default for Seen {
             blind: false,
             windows: None,
             cpus_ns: f64::INFINITY,
-            yields: false,
+            free_ns: f64::INFINITY,
             seed: 1,
         }
     }
@@ -71,6 +70,11 @@ pub struct Bound {
     spun: f64,
     /// How many times as fast the program is if all CPUs do its work, less one.
     by_cpus: f64,
+    /// The parts of the busy time in which threads waited, were ready besides, and in which CPUs
+    /// were free.
+    waited: f64,
+    ready: f64,
+    free: f64,
     seen: Seen,
 }
 
@@ -109,6 +113,9 @@ impl Bound {
             unknown: if seen.blind { 1.0 } else { unknown },
             spun: all.spun_ns / busy.max(1.0),
             by_cpus: (seen.cpus_ns / all.worked_ns().max(1.0) - 1.0).max(0.0),
+            waited: all.waited_ns / busy.max(1.0),
+            ready: all.ready_ns / busy.max(1.0),
+            free: seen.free_ns / busy.max(1.0),
             seen,
         }
     }
@@ -117,13 +124,23 @@ impl Bound {
     /// lose no time to locks have all of it for their work.
     #[must_use]
     pub fn gain(&self) -> f64 {
-        gain(self.share).min(self.by_cpus)
+        self.gain_of(self.share)
+    }
+
+    /// Returns it for this share. Threads that are ready and have no CPU get more CPU time by
+    /// being ready more often only as far as CPUs are free, or as others are ready less.
+    fn gain_of(&self, share: f64) -> f64 {
+        let share = share.clamp(0.0, 0.999);
+        let ran = 1.0 - (share * self.waited / self.share.max(1e-9)).min(1.0);
+        let ready = (1.0 + self.ready) / (ran + self.ready).max(1e-9);
+        let by_turns = (ran * ready + self.free) / (1.0 - share) - 1.0;
+        gain(share).min(by_turns.max(0.0)).min(self.by_cpus)
     }
 
     /// Returns the largest gain that the interval allows, with what is not known.
     fn most(&self) -> f64 {
         let high = self.interval.map_or(self.share, |[_, high]| high);
-        gain(high * (1.0 - self.unknown) + self.unknown).min(self.by_cpus)
+        self.gain_of(high * (1.0 - self.unknown) + self.unknown)
     }
 
     /// Returns what is known of the most that a lock can gain.
@@ -134,11 +151,11 @@ impl Bound {
         let most = self.most();
         if self.seen.lost > LOST {
             Limit::Lost
-        } else if gain(low) > MANY && !self.seen.blind {
+        } else if self.gain_of(low) > MANY && !self.seen.blind {
             Limit::Many
-        } else if self.seen.blind || most > 1.1 * gain(seen) + 0.02 {
+        } else if self.seen.blind || most > 1.1 * self.gain_of(seen) + 0.02 {
             Limit::NotSeen
-        } else if self.spun >= SPINS || self.seen.yields {
+        } else if self.spun >= SPINS {
             Limit::Spins
         } else if high - low > WIDE || self.seen.windows.is_some() && self.interval.is_none() {
             Limit::Differs
@@ -223,7 +240,7 @@ impl Bound {
             "unknown_share": self.unknown,
             "gain": known.map(|()| self.gain()),
             "gain_interval": known.and(self.interval).map(|[low, _]| {
-                [gain(low).min(self.by_cpus), self.most()]
+                [self.gain_of(low), self.most()]
             }),
         })
     }
@@ -358,6 +375,25 @@ mod tests {
         assert!((bound.share - 0.624).abs() < 0.001, "{bound:?}");
         assert_eq!(bound.limit(), Limit::Spins);
         assert!(!bound.words("lock", "").contains("No lock can"));
+    }
+
+    #[test]
+    fn on_full_cpus_threads_that_wait_less_are_ready_more() {
+        // Threads that wait half of their time, and are ready as long as they run.
+        let all = Times {
+            lived_ns: 150.0,
+            ready_ns: 50.0,
+            ..window(50.0)
+        };
+        let bound = |free_ns: f64| {
+            let seen = Seen {
+                free_ns,
+                ..Seen::default()
+            };
+            Bound::of(&all, &[all; 20], seen).gain()
+        };
+        assert!((bound(0.0) - 0.5).abs() < 1e-9, "{}", bound(0.0));
+        assert_eq!((bound(50.0), bound(f64::INFINITY)), (1.0, 1.0));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Times {
     pub ready_ns: f64,
     /// Holds the time in which they waited for something, and nobody saw for what.
     pub unknown_ns: f64,
+    /// Holds the time that recording took from them.
+    pub recorder_ns: f64,
     /// Holds the time in which they waited for locks.
     pub waited_ns: f64,
     /// Holds the CPU time in which they spun for locks.
@@ -36,7 +38,7 @@ impl Times {
     /// a lock. Time without a CPU is not in it: what it would have been is not known.
     #[must_use]
     pub fn busy_ns(&self) -> f64 {
-        (self.lived_ns - self.idle_ns - self.ready_ns - self.unknown_ns).max(0.0)
+        (self.lived_ns - self.idle_ns - self.ready_ns - self.unknown_ns - self.recorder_ns).max(0.0)
     }
 
     /// Returns the time that locks took.
@@ -66,6 +68,7 @@ impl Times {
         self.idle_ns += other.idle_ns;
         self.ready_ns += other.ready_ns;
         self.unknown_ns += other.unknown_ns;
+        self.recorder_ns += other.recorder_ns;
         self.waited_ns += other.waited_ns;
         self.spun_ns += other.spun_ns;
         self.woke_ns += other.woke_ns;
@@ -74,7 +77,7 @@ impl Times {
     /// Returns the parts with their names, in the order of a report. They add up to the time
     /// in which the threads lived.
     #[must_use]
-    pub fn parts(&self) -> [(&'static str, f64); 7] {
+    pub fn parts(&self) -> [(&'static str, f64); 8] {
         [
             ("Worked", self.worked_ns()),
             ("Waited for locks", self.waited_ns),
@@ -82,6 +85,7 @@ impl Times {
             ("Woke waiters", self.woke_ns),
             ("Ready, without a CPU", self.ready_ns),
             ("Had nothing to do", self.idle_ns),
+            ("Recorded", self.recorder_ns),
             ("Not known", self.unknown_ns),
         ]
     }
@@ -109,6 +113,7 @@ impl Times {
             "woke_ns": self.woke_ns,
             "ready_ns": self.ready_ns,
             "idle_ns": self.idle_ns,
+            "recorder_ns": self.recorder_ns,
             "unknown_ns": self.unknown_ns,
         })
     }
@@ -125,6 +130,7 @@ mod tests {
             idle_ns: 20.0,
             ready_ns: 10.0,
             unknown_ns: 5.0,
+            recorder_ns: 0.0,
             waited_ns: 15.0,
             spun_ns: 6.0,
             woke_ns: 4.0,
