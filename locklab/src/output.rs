@@ -75,6 +75,8 @@ pub enum FileFormat {
     Bugs,
     /// A machine file that was measured.
     Machine,
+    /// What every lock did on a machine.
+    Locks,
     /// Executions of each block of a program.
     Blocks,
     /// A recording, which is never overwritten.
@@ -106,6 +108,7 @@ impl FileFormat {
             Self::Verified => (locklab_verify::record::HEADER, &[""]),
             Self::Bugs => ("", &[locklab_verify::BUGS]),
             Self::Machine => ("# Made by `locklab machine fit`", &[""]),
+            Self::Locks => ("{", &["\"fits\": ["]),
             Self::Blocks => ("address,bytes,instructions,executions", &[""]),
             Self::Recording | Self::Lock | Self::Printed => ("", &[]),
         }
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn only_files_of_locklab_in_the_same_format_are_written_over() {
-        const ALL: [FileFormat; 14] = [
+        const ALL: [FileFormat; 15] = [
             FileFormat::Html,
             FileFormat::Markdown,
             FileFormat::Junit,
@@ -217,6 +220,7 @@ mod tests {
             FileFormat::Verified,
             FileFormat::Bugs,
             FileFormat::Machine,
+            FileFormat::Locks,
             FileFormat::Blocks,
             FileFormat::Recording,
             FileFormat::Lock,

@@ -217,11 +217,10 @@ fn a_folder_is_no_file() {
     }
 }
 
-/// `machine fit` writes over nothing unasked, is silent when it is asked to be,
-/// knows the cycle that a matrix knows, and holds what it wrote against the
-/// machine.
+/// `machine fit` writes over nothing unasked, is silent when it is asked to be, and knows the
+/// cycle that a matrix knows; `machine check --locks` takes the file, and no other machine's.
 #[test]
-fn a_fitted_machine_is_held_against_this_one() {
+fn a_fitted_machine_can_be_checked_and_another_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("here.toml");
     let path = file.to_str().unwrap();
@@ -238,10 +237,27 @@ fn a_fitted_machine_is_held_against_this_one() {
     assert!(first.status.success(), "{words}");
     assert_eq!((first.stdout.len(), words.as_str()), (0, ""));
     let text = std::fs::read_to_string(&file).unwrap();
-    for lock in ["ticket", "mcs", "clh", "qspinlock", "ttas"] {
-        let start = format!("# {lock} ");
-        assert!(text.lines().any(|line| line.starts_with(&start)), "{text}");
-    }
+    let check = |file: &str| {
+        let arguments = ["machine", "check", file, "--locks", "--dry-run"];
+        locklab(&arguments).output().unwrap()
+    };
+    let planned = check(path);
+    let words = String::from_utf8_lossy(&planned.stdout);
+    assert!(words.contains("locks in 9 blocks of"), "{planned:?}");
+    // The clock of this machine, but not its CPUs.
+    let other = folder.path().join("other.toml");
+    let cores = text
+        .lines()
+        .find(|line| line.starts_with("cores = "))
+        .unwrap();
+    std::fs::write(&other, text.replace(cores, "cores = 97")).unwrap();
+    let refused = check(other.to_str().unwrap());
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{words}");
+    assert!(
+        words.contains("is the model of another machine: it has "),
+        "{words}"
+    );
     // The clock was measured by another way than memory: 0.50 was written where it is 2.1.
     let clock = text.lines().find(|line| line.starts_with("clock_ghz"));
     let value = clock.unwrap().split("value = ").nth(1).unwrap();

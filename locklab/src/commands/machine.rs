@@ -1,18 +1,20 @@
 //! `locklab machine`: modelled machines, and a model of this one.
 
+mod fitted;
+mod locks;
+
 use crate::arguments::Common;
 use crate::comparison::show;
 use crate::output::{FileFormat, check_writable, print, write_file};
 use clap::{Args, Subcommand};
+use fitted::{fitted, pairs};
 use locklab_document::number;
 use locklab_harness::settings::SEED;
 use locklab_host::error::Error;
 use locklab_native::Native;
-use locklab_native::{fit, scheduling};
 use locklab_published::microbenchmarks;
 use locklab_published::modelled::machines;
 use locklab_sim::Machine;
-use locklab_workload::{Cells, Unit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,8 +44,12 @@ pub enum MachineCommand {
         /// Seed of every random choice [default: 1]
         #[arg(long, value_name = "N", default_value_t = SEED, hide_default_value = true)]
         seed: u64,
+        /// Measure every lock here and simulate it on this file of `machine fit`: one to all
+        /// CPUs, two lengths; both go into a file beside it, and reports on it quote the result
+        #[arg(long)]
+        locks: bool,
     },
-    /// Measure this machine, write a machine file, and compare the two
+    /// Measure this machine, and write a machine file
     Fit {
         /// The file to write
         file: PathBuf,
@@ -65,7 +71,12 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
             print(&format!("{document:#}\n"))
         }
         MachineCommand::Show { machine } => print(&machines::show(&Machine::named(machine)?)),
-        MachineCommand::Check { machine, seed } => show(
+        MachineCommand::Check {
+            machine,
+            seed,
+            locks: true,
+        } => locks::check(Path::new(machine), *seed, common),
+        MachineCommand::Check { machine, seed, .. } => show(
             &microbenchmarks::checked(&Machine::named(machine)?, *seed)?,
             common,
         ),
@@ -76,40 +87,16 @@ pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
 fn fit(file: &Path, common: &Common) -> Result<ExitCode, Error> {
     check_writable(file, FileFormat::Machine, common.force)?;
     let native = Native::probe();
-    let topology = &native.topology;
-    let pairs = fit::pairs(&topology.order);
-    if pairs.is_empty() {
-        return Err(Error::Failed(
-            "only one CPU may be used, so there is no distance to measure; allow more (taskset)"
-                .into(),
-        ));
-    }
+    let pairs = pairs(&native.topology)?;
     if common.dry_run {
         return print(&format!(
-            "Would measure {} of CPUs and five locks, and write {}.\n",
+            "Would measure {} of CPUs, and write {}.\n",
             number::count(pairs.len(), "pair"),
             file.display()
         ));
     }
-    let fit = fit::measure(&native, &pairs)?;
-    let mut text = fit.machine_file(topology);
-    let (a, b) = pairs[0];
-    if let Some(scheduling) = scheduling::measure(a, b) {
-        text.push_str(&scheduling.table());
-    }
-    let machine = Machine::parse(&file.display().to_string(), &text)
-        .map_err(|e| Error::Failed(format!("what was measured makes no machine: {e}")))?;
-    let cells = Cells {
-        threads: vec![topology.order.len().min(machine.cpus())],
-        critical: vec![100],
-        non_critical: vec![200],
-        unit: Unit::Nanoseconds,
-        ..Cells::default()
-    };
-    let measured = fit::rates(&native, &cells)?;
-    let beside = machines::side_by_side(&machine, &cells, &measured)?;
-    let comment: String = beside.lines().map(|line| format!("# {line}\n")).collect();
-    write_file(file, &format!("{text}\n{comment}"))?;
+    let (fit, text) = fitted(&native, &pairs, file)?;
+    write_file(file, &text)?;
     if common.quiet {
         return Ok(ExitCode::SUCCESS);
     }
@@ -119,10 +106,11 @@ fn fit(file: &Path, common: &Common) -> Result<ExitCode, Error> {
         _ => format!("{least:.0} to {most:.0}"),
     };
     print(&format!(
-        "Wrote {}: {} of CPUs, {distance} ns one way, {:.2} cycles a ns.\n\
-         What cannot be measured so is marked as an assumption in the file.\n\n{beside}",
-        file.display(),
+        "Wrote {file}: {} of CPUs, {distance} ns one way, {:.2} cycles a ns.\n\
+         What cannot be measured so is marked as an assumption in the file.\n\
+         To see how far it is right of locks: locklab machine check {file} --locks\n",
         number::count(fit.one_way.len(), "pair"),
         fit.clock_ghz,
+        file = file.display(),
     ))
 }

@@ -13,7 +13,7 @@ mod prune;
 mod reading;
 mod schema;
 
-pub use database::{Slot, Store, StoredRow, hash_of};
+pub use database::{Slot, Store, StoredRow, hash_of, now};
 pub use merge::Merged;
 pub use prune::{Prune, Pruned};
 pub use reading::{DamagedRow, Listed, StoredSample, listing};

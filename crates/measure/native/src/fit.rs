@@ -1,38 +1,27 @@
 //! The figures of this machine for a machine file, measured: how far apart
-//! its CPUs are, its cycle, what a pause and an atomic operation cost; and the
-//! rates of locks to compare the file with.
+//! its CPUs are, its cycle, what a pause and an atomic operation cost.
 //!
-//! They are measured as in a matrix: the same cycle, the same blocks of slices. A
-//! transfer is that of alternating compare-and-swaps, as in published tables of
-//! machines. A figure that cannot be measured this way is an
-//! assumption in the file, and marked as one.
+//! The cycle is measured as in a matrix. A transfer is the lesser of passes by
+//! compare-and-swap and by stores. A figure that cannot be measured this way is
+//! an assumption in the file, and marked as one.
 
 use crate::contention::{self, Contention};
-use crate::plan::{Plan, Spec};
 use crate::probe::Native;
 use crate::round_trip::{self, median};
 use crate::work::Calibration;
 use locklab_document::number;
 use locklab_harness::VERSION;
-use locklab_harness::backend::{Backend as _, Turn};
-use locklab_harness::experiment::{Design, Order};
 use locklab_harness::placement::gap;
 use locklab_host::error::Error;
 use locklab_host::topology::Topology;
-use locklab_workload::Cells;
 use std::hint::{black_box, spin_loop};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The most pairs of CPUs that are measured.
 const MOST_PAIRS: usize = 64;
 /// Sets how often each is measured, at different times.
 const PASSES: usize = 3;
-/// Locks whose rates here are compared with those on the modelled machine.
-pub const LOCKS: [&str; 5] = ["ticket", "mcs", "clh", "qspinlock", "ttas"];
-/// Number of blocks of slices for each pair of them.
-const BLOCKS: u32 = 5;
 /// A pair whose figures differ by more than this factor was moved meanwhile.
 const SLACK: f64 = 1.5;
 
@@ -76,7 +65,7 @@ impl Fit {
         let [core, transfer, directory] = self.contended_lines();
         format!(
             "# Made by `locklab machine fit`, {version}.\n\
-             # One-way latency of {pairs} of CPUs by compare-and-swap, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
+             # One-way latency of {pairs} of CPUs, ns: least {least:.1}, median {median:.1}, greatest {most:.1}.\n\
              # Measured three times; moved meanwhile: {moved}.\n\
              name = \"this-machine\"\n\
              description = \"Measured where `locklab machine fit` ran\"\n\
@@ -95,7 +84,7 @@ impl Fit {
              store_buffer = {{ value = 56, assumption = \"typical\" }}\n\
              smt_slowdown = {{ value = 1.6, assumption = \"typical\", band = [1.3, 1.9] }}\n\n\
              [transfer]\n\
-             cluster_ns = {{ value = {near:.1}, source = \"measured: the nearest pairs\" }}\n\
+             cluster_ns = {{ value = {near:.1}, source = \"measured: the nearest pairs; the lesser of passes by compare-and-swap and by stores\" }}\n\
              socket_ns = {{ value = {middle:.1}, source = \"measured: pairs between the nearest and the farthest, or the next\" }}\n\
              remote_ns = {{ value = {remote:.1}, source = \"measured: the farthest pairs\" }}\n\
              memory_ns = {{ value = 90, assumption = \"typical\" }}\n\
@@ -177,8 +166,7 @@ pub fn measure(native: &Native, pairs: &[(usize, usize)]) -> Result<Fit, Error> 
     let mut passes = vec![Vec::new(); pairs.len()];
     for _ in 0..PASSES {
         for (trips, (a, b)) in passes.iter_mut().zip(pairs) {
-            // As the figures of machine files are, and as the simulator takes them.
-            trips.extend(round_trip::alternating(*a, *b));
+            trips.extend(round_trip::transfers(*a, *b));
         }
     }
     let medians: Vec<f64> = passes.iter().map(|trips| median(trips)).collect();
@@ -277,66 +265,6 @@ fn nanoseconds(times: u32, mut once: impl FnMut()) -> f64 {
         start.elapsed().as_nanos() as f64 / f64::from(times)
     });
     best.fold(f64::INFINITY, f64::min)
-}
-
-/// Returns the acquisitions a second of [`LOCKS`] in the first of these cells; `None` of a lock
-/// that no block measured.
-///
-/// # Errors
-/// If a lock cannot be measured at all; the message names it.
-pub fn rates(native: &Native, cells: &Cells) -> Result<Vec<(&'static str, Option<f64>)>, Error> {
-    let mut rates = Vec::new();
-    for pair in LOCKS.chunks(2) {
-        let locks = [pair[0], pair[pair.len() - 1]];
-        let measured = rates_of(native, locks, cells, BLOCKS)?;
-        rates.extend(pair.iter().copied().zip(measured));
-    }
-    Ok(rates)
-}
-
-/// Returns the median rates of two locks over `blocks` blocks.
-fn rates_of(
-    native: &Native,
-    locks: [&str; 2],
-    cells: &Cells,
-    blocks: u32,
-) -> Result<[Option<f64>; 2], Error> {
-    let spec = Spec {
-        cells: cells.clone(),
-        time: Duration::from_secs(1),
-        ..Spec::new(locks[0], locks[1])
-    };
-    let design = Design::usual(blocks);
-    let plan = Plan::new(spec, native)?;
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let (mut backend, experiment) = native.backend(plan, design, interrupt)?;
-    let mut cells = experiment.cells;
-    let none = || Error::Failed("there is no cell to measure".into());
-    let cell = cells.first_mut().ok_or_else(none)?;
-    let stopped = |why| {
-        let [one, other] = locks;
-        Error::Failed(format!("{one} and {other} did not run: {why:?}"))
-    };
-    backend.begin(cell, 0).map_err(stopped)?;
-    let mut rates = [Vec::new(), Vec::new()];
-    for pair in 0..blocks {
-        let turn = Turn {
-            cell: 0,
-            pair,
-            order: Order::Together,
-            seed: u64::from(pair) + 1,
-        };
-        let samples = backend.run_together(cell, &turn).map_err(stopped)?;
-        for (rates, sample) in rates.iter_mut().zip(samples) {
-            if sample.invalid.is_none() {
-                rates.extend(sample.values.get(locklab_harness::matrix::OPS));
-            }
-        }
-    }
-    Ok(rates.map(|mut rates| {
-        rates.sort_by(f64::total_cmp);
-        rates.get(rates.len() / 2).copied()
-    }))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod contention;
 pub mod crash;
 mod disturbance;
 pub mod doctor;
+pub mod every_lock;
 mod facts;
 mod figures;
 pub mod fit;

@@ -28,6 +28,7 @@ pub mod microbenchmarks;
 pub mod modelled;
 mod own;
 mod program_locks;
+pub mod recorded;
 mod reference;
 pub mod report;
 mod reproduction;

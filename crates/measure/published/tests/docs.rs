@@ -8,6 +8,7 @@
 //! says why: `lower = "the reason"`, written by hand, which becomes `lowered`.
 
 use locklab_document::render::{Colour, text};
+use locklab_published::recorded::Recording;
 use locklab_published::report::scores;
 use locklab_published::{
     Agreement, EXPERIMENTS, Group, OwnReference, Question, Reproduction, Time, Validation,
@@ -231,6 +232,18 @@ impl Today {
         }
     }
 
+    fn recordings(&mut self, seed: u64) {
+        for name in RECORDED {
+            let file = read(&format!("reference/recorded/{name}.json"));
+            let recording: Recording = serde_json::from_str(&file).unwrap();
+            let found = recording.compare(seed, workers()).unwrap().found().unwrap();
+            self.note(name, "ranks", Some(found.spearman));
+            self.note(name, "factor", Some(found.factor));
+            let order = found.in_order as f64 / found.pairs as f64;
+            self.note(name, "order", Some(order));
+        }
+    }
+
     fn lockhammer(&mut self, seed: u64) {
         let held = held_out();
         let mut times: [Vec<Vec<Time>>; 2] = Default::default();
@@ -252,6 +265,9 @@ impl Today {
         }
     }
 }
+
+/// The recordings of what every lock did on a machine, in reference/recorded.
+const RECORDED: [&str; 3] = ["zen4-near", "zen4-moved", "zen4-far"];
 
 fn row(machine: &str, lock: &str) -> String {
     format!("{machine} {}", lock.trim_start_matches("lockhammer:"))
@@ -309,6 +325,7 @@ fn today() -> Scores {
         }
         today.microbenchmarks(seed);
         today.lockhammer(seed);
+        today.recordings(seed);
         eprintln!("seed {seed} is done");
     }
     let of = |(name, values): (String, Vec<f64>)| (name.clone(), Score::of(&name, &values));
@@ -447,6 +464,9 @@ fn quoted(scores: &Scores) -> String {
         ("report 4", "report-4"),
         ("lockhammer, held out", "lockhammer-held-out"),
         ("lockhammer, others", "lockhammer-informing"),
+        ("64 locks on Zen 4, near", "zen4-near"),
+        ("64 locks on Zen 4, moved", "zen4-moved"),
+        ("48 locks on Zen 4, far", "zen4-far"),
     ] {
         rows.push((title.to_owned(), name.to_owned()));
     }

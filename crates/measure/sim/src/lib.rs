@@ -94,6 +94,7 @@ pub use locklab_workload as turns;
 pub use machine::{
     Arbitration, Arch, BUILTIN, FIGURES, Figure, FigureKey, FigureKind, Machine, Origin,
 };
+pub use machine_file::CHECKED;
 pub use outcome::{ByUse, Latency, Outcome, WaitsOf};
 pub use platform::{Sim, Word};
 pub use replay::{MOST_LOCKS, Replay, Replayed, Subject, Waiters, replay};

@@ -206,6 +206,9 @@ pub struct Machine {
     pub defaulted: Vec<FigureKey>,
     /// Published microbenchmarks, which the model must reproduce.
     pub checks: Vec<Check>,
+    /// How far the model was right of locks on the machine itself, as a sentence: what
+    /// `locklab machine check FILE --locks` found with these figures.
+    pub checked: Option<String>,
 }
 
 impl Machine {
@@ -306,6 +309,19 @@ impl Machine {
             _ => return None,
         };
         Some((small, what))
+    }
+
+    /// Returns a hash of its figures, by which a result of `machine check --locks` says what it is
+    /// of.
+    pub fn digest(&self) -> String {
+        let figures = self.figures.iter();
+        let lines = figures.map(|(key, figure)| format!("{key}={}\n", figure.value));
+        let text: String = lines.chain([self.arbitration.name().to_owned()]).collect();
+        // The hash of Fowler, Noll and Vo.
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        format!("{hash:016x}")
     }
 
     /// Returns the first two figures that cannot both be true, by the key of the one

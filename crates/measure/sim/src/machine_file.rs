@@ -83,6 +83,9 @@ impl Machine {
     }
 }
 
+/// The table of what `machine check --locks` found.
+pub const CHECKED: &str = "checked";
+
 /// A fault: where in the text, and what.
 type Fault = (usize, String);
 type Value<'a> = Spanned<DeValue<'a>>;
@@ -105,7 +108,7 @@ impl Reader<'_> {
             places.insert(kind.key, at);
         }
         let (arbitration, arbitration_origin) = self.arbitration()?;
-        let machine = Machine {
+        let mut machine = Machine {
             name: self.text("name")?,
             description: self.text("description")?,
             arch: self.arch()?,
@@ -114,7 +117,9 @@ impl Reader<'_> {
             figures,
             defaulted,
             checks: self.checks()?,
+            checked: None,
         };
+        machine.checked = self.checked(&machine.digest())?;
         match machine.contradiction() {
             None => Ok(machine),
             Some((key, what)) => Err((places[&key], what)),
@@ -125,7 +130,7 @@ impl Reader<'_> {
     fn known_keys(&self) -> Result<(), Fault> {
         for (table, value) in self.root {
             let name = table.get_ref().as_ref();
-            if ["name", "description", "arch", "check"].contains(&name) {
+            if ["name", "description", "arch", "check", CHECKED].contains(&name) {
                 continue;
             }
             let prefix = format!("{name}.");
@@ -217,6 +222,18 @@ impl Reader<'_> {
             return Err((entry.span().start, allowed()));
         };
         Ok((*arbitration, origin("directory.arbitration", entry)?))
+    }
+
+    /// Returns what a check of every lock found, if that was with these figures.
+    fn checked(&self, digest: &str) -> Result<Option<String>, Fault> {
+        let text = |key: &str| -> Result<Option<String>, Fault> {
+            let entry = self.find(CHECKED, key);
+            entry
+                .map(|entry| string(&format!("{CHECKED}.{key}"), entry))
+                .transpose()
+        };
+        let [found, figures] = [text("found")?, text("figures")?];
+        Ok(found.filter(|_| figures.as_deref() == Some(digest)))
     }
 
     /// Returns the published microbenchmarks.

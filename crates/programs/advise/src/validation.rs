@@ -32,7 +32,7 @@ pub(crate) fn sentences<'a>(
     let kinds: BTreeSet<Kind> = points
         .map(|point| kind(&question.machines[point.machine], point.running))
         .collect();
-    let mut sentences = score::sentences(kinds);
+    let mut sentences = score::sentences(&question.machines, kinds);
     sentences.push(PROGRAMS.to_owned());
     sentences
 }

@@ -16,6 +16,16 @@ pub struct Store {
     pub(super) path: PathBuf,
 }
 
+/// Returns the time as a store has it, in UTC.
+///
+/// # Errors
+/// If SQLite has no memory for a database.
+pub fn now() -> Result<String, Error> {
+    let now = Connection::open_in_memory()
+        .and_then(|db| db.query_row("SELECT datetime('now')", [], |row| row.get(0)));
+    now.map_err(|e| Error::Failed(format!("the time cannot be read: {e}")))
+}
+
 /// A sample as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredRow<'a> {

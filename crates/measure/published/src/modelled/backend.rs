@@ -153,7 +153,7 @@ pub(crate) fn caveats(spec: &Spec, machine: &Machine) -> Vec<String> {
             .into(),
     ];
     caveats.extend(system(spec, machine));
-    caveats.extend(score::sentences(score::questions(spec, machine)));
+    caveats.extend(score::sentences([machine], score::questions(spec, machine)));
     caveats
 }
 

@@ -25,9 +25,19 @@ pub fn questions(spec: &Spec, machine: &Machine) -> BTreeSet<Question> {
         .collect()
 }
 
-/// Says for each kind of question how often a direction of that kind was right.
+/// Says how often a direction was right: of machines that were checked with every lock what that
+/// found, and otherwise for each kind of question.
 #[must_use]
-pub fn sentences(questions: impl IntoIterator<Item = Question>) -> Vec<String> {
-    let sentence = |question| Validation::of(question).sentence(question);
-    questions.into_iter().map(sentence).collect()
+pub fn sentences<'a>(
+    machines: impl IntoIterator<Item = &'a Machine>,
+    questions: impl IntoIterator<Item = Question>,
+) -> Vec<String> {
+    let found: Option<BTreeSet<_>> = machines.into_iter().map(|m| m.checked.clone()).collect();
+    match found {
+        Some(found) if !found.is_empty() => found.into_iter().collect(),
+        _ => {
+            let sentence = |question| Validation::of(question).sentence(question);
+            questions.into_iter().map(sentence).collect()
+        }
+    }
 }
