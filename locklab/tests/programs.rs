@@ -135,6 +135,26 @@ fn no_other_lock_is_advised_for_one_that_stays_as_it_is() {
     assert!(!said.contains("Worth a try"), "{said}");
 }
 
+/// The options are those of `confirm` in the crate `advise`, whose test has them too.
+#[test]
+fn compare_takes_the_command_that_confirms_an_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let locks = [
+        "--baseline-lock",
+        "pthread-interposed",
+        "--experiment-lock",
+        "mcs",
+    ];
+    let wait = [
+        "--set",
+        "experiment.env.LOCKLAB_WAIT=spin-then-park",
+        "--dry-run",
+    ];
+    let arguments = [&["compare"][..], &locks, &wait, &["--", "true"]].concat();
+    let (code, said) = locklab(folder.path(), &arguments);
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn a_daemon_that_lives_on_is_named() {
     let Some(folder) = compiled("dfork", &[]) else {
@@ -375,4 +395,52 @@ fn a_futex_lock_of_the_programs_own_is_not_known_and_not_nothing() {
         said.contains("What another lock can gain is not known"),
         "{said}"
     );
+}
+
+/// Returns the bound of the first sentences, in %, if there is one.
+fn bound(said: &str) -> Option<f64> {
+    let after = said.split("make the program more than ").nth(1)?;
+    after.split(' ').next()?.parse().ok()
+}
+
+#[test]
+fn a_bound_holds_what_can_be_gained_and_is_small_where_nothing_is() {
+    let Some(folder) = compiled("gains", &[]) else {
+        return;
+    };
+    let kinds = [
+        ("mutex", true),
+        ("rwlock", true),
+        ("semaphore", true),
+        ("sleep", false),
+        ("pipe", false),
+        ("queue", false),
+    ];
+    for (kind, gains) in kinds {
+        for how in [&["record"][..], &["record", "--system"]] {
+            let _ = std::fs::remove_file(folder.path().join("program.trace"));
+            let rest = ["-o", "program.trace", "--", "./gains", kind];
+            let (code, said) = locklab(folder.path(), &[how, &rest].concat());
+            if said.contains("CAP_PERFMON") || said.contains("kernel has no") {
+                println!("skipped: {said}");
+                continue;
+            }
+            assert_eq!(code, Some(0), "{said}");
+            assert!(!gains || !said.contains("Nothing to gain"), "{said}");
+            match (bound(&said), gains) {
+                (Some(bound), true) => assert!(bound >= 200.0, "{said}"),
+                (Some(bound), false) => assert!(bound <= 10.0, "{said}"),
+                (None, _) => {}
+            }
+            if how.len() == 1 && said.contains("in program.trace") {
+                let rest = ["advise", "program.trace", "--quiet", "--draws", "2"];
+                let (code, said) = locklab(folder.path(), &rest);
+                assert!(gains || !said.contains("Try "), "{said}");
+                assert!(
+                    code == Some(0) || said.contains("no pthread lock"),
+                    "{said}"
+                );
+            }
+        }
+    }
 }

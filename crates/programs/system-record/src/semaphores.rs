@@ -2,7 +2,9 @@
 //! that is a lock from an event: whoever waits for a lock gives it back, and whoever waits for
 //! work does not make it.
 //!
-//! It must never take for a lock what other threads post.
+//! It must never take for a lock what other threads post. What may be one stays open: a
+//! semaphore that one thread posts again and again may be a queue, or a lock that this thread
+//! takes back each time; a condition whose waiters signal it may be a lock that is made of it.
 
 use crate::recording::{Event, Events, Happened};
 use crate::shared_words::{SharedWords, Word};
@@ -14,10 +16,12 @@ const FEWEST: usize = 8;
 const PER_OTHER: usize = 10;
 
 /// Says what a stack tells of a wait whose kind the waiters' behaviour has to tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Untold {
     /// It is for a semaphore.
     Semaphore,
+    /// It is for a condition.
+    Condition,
     /// No function of it is known.
     Unnamed,
 }
@@ -28,8 +32,8 @@ struct Semaphore {
     waiters: HashSet<u32>,
     /// Posts that called the system, by thread.
     posts: HashMap<u32, usize>,
-    /// Whether a stack that waits for it has no name.
-    unnamed: bool,
+    /// Says what a stack tells that waits for it.
+    told: Option<Untold>,
     /// The threads whose last call was a wait.
     waited: HashSet<u32>,
     /// Waits after which the thread posted, and after which it waited again. Who waits at a
@@ -38,13 +42,13 @@ struct Semaphore {
     waited_again: usize,
 }
 
-/// Returns the words that are used as locks; `untold` says of a stack whether the behaviour of
-/// the waiters has to tell it.
+/// Returns the words that are used as locks, and those that may be; `untold` says of a stack
+/// whether the behaviour of the waiters has to tell it.
 pub(crate) fn words_as_locks(
     events: &Events,
     shared: &SharedWords,
     untold: impl Fn(u32) -> Option<Untold>,
-) -> HashSet<Word> {
+) -> [HashSet<Word>; 2] {
     let mut all: HashMap<Word, Semaphore> = HashMap::new();
     let word = |thread: u32, address| {
         let process = events.threads[thread as usize].process;
@@ -56,7 +60,7 @@ pub(crate) fn words_as_locks(
         {
             let semaphore = all.entry(word(*thread, address)).or_default();
             semaphore.waiters.insert(*thread);
-            semaphore.unnamed |= untold == Untold::Unnamed;
+            semaphore.told = semaphore.told.max(Some(untold));
         }
     }
     for Event(_, thread, happened) in &events.events {
@@ -75,7 +79,8 @@ pub(crate) fn words_as_locks(
             *semaphore.posts.entry(*thread).or_default() += 1;
         }
     }
-    let is_lock = |semaphore: &Semaphore| {
+    let mut found = [HashSet::new(), HashSet::new()];
+    for (word, semaphore) in all {
         let own = |(thread, _): &(&u32, &usize)| semaphore.waiters.contains(thread);
         let of_waiters: usize = semaphore
             .posts
@@ -84,12 +89,17 @@ pub(crate) fn words_as_locks(
             .map(|(_, posts)| posts)
             .sum();
         let posts: usize = semaphore.posts.values().sum();
-        semaphore.waiters.len() > 1
+        let gives_back = semaphore.waited_again <= semaphore.given_back;
+        let is_lock = semaphore.waiters.len() > 1
             && of_waiters >= FEWEST
             && (posts - of_waiters) * PER_OTHER <= posts
-            && (!semaphore.unnamed || semaphore.waited_again <= semaphore.given_back)
-    };
-    all.into_iter()
-        .filter_map(|(place, semaphore)| is_lock(&semaphore).then_some(place))
-        .collect()
+            && (semaphore.told == Some(Untold::Semaphore) || gives_back);
+        match (semaphore.told, is_lock) {
+            (Some(Untold::Semaphore | Untold::Unnamed), true) => found[0].insert(word),
+            (Some(Untold::Condition), true) => found[1].insert(word),
+            (Some(Untold::Semaphore), false) if posts >= FEWEST => found[1].insert(word),
+            _ => false,
+        };
+    }
+    found
 }

@@ -68,7 +68,7 @@ pub(crate) fn program(findings: &Findings, found: &Waits, document: &mut Documen
             found.parked_or_locked,
             "parked, for work or for a lock of the runtime",
         ),
-        (found.untold, "in waits that no stack explains"),
+        (found.untold, "in waits for what is not known"),
         (found.asleep, "asleep, or in input and output"),
     ];
     let idle: Vec<String> = idle

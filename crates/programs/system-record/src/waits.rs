@@ -203,6 +203,7 @@ impl Place {
     fn untold(&self) -> Option<Untold> {
         match self.kind {
             Some(Kind::Semaphore) => Some(Untold::Semaphore),
+            Some(Kind::Condition) => Some(Untold::Condition),
             None => Some(Untold::Unnamed),
             _ => None,
         }
@@ -221,6 +222,8 @@ struct Reading<'e> {
     shared: SharedWords,
     /// The semaphores, and words of the program's own, that are used as locks.
     as_locks: HashSet<Word>,
+    /// Those that may be.
+    may_be_locks: HashSet<Word>,
     /// The spans in which it was on a CPU, and yet not at work: waking, or spinning.
     woke: Vec<Span>,
     recorder: Vec<(Span, bool)>,
@@ -243,6 +246,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
         places: Vec::new(),
         shared: SharedWords::find(events),
         as_locks: HashSet::new(),
+        may_be_locks: HashSet::new(),
         woke: Vec::new(),
         recorder: Vec::new(),
         spun: Vec::new(),
@@ -251,7 +255,8 @@ pub(crate) fn waits(events: &Events) -> Waits {
     };
     reading.places();
     let untold = |stack: u32| reading.places[stack as usize].untold();
-    reading.as_locks = words_as_locks(events, &reading.shared, untold);
+    let words = words_as_locks(events, &reading.shared, untold);
+    [reading.as_locks, reading.may_be_locks] = words;
     for event in &events.events {
         reading.add(event);
     }
@@ -537,6 +542,7 @@ impl Reading<'_> {
                 });
                 State::Waits(self.waits.len() - 1)
             }
+            None if self.may_be_locks.contains(&(process, address)) => State::Idle(None),
             None => State::Idle(place.kind),
         };
         self.threads[number].becomes(state, at);
@@ -968,8 +974,9 @@ mod tests {
             assert_eq!(lock.locks.len(), 1);
             assert_eq!(lock.locks[0].place(), "work (program)");
         }
+        // Who posts may have the lock again each time, before any other.
         let queue = of(2, false);
-        assert_eq!((queue.waited, queue.conditions), (0, 20 * 56));
+        assert_eq!((queue.waited, queue.untold), (0, 20 * 56));
     }
 
     /// No function of stack 2 is known. Two threads hand a word to each other, or wait at it

@@ -55,13 +55,14 @@ fn not_seen(findings: &Findings) -> String {
     match findings.runtime {
         Some(runtime) => runtime.not_seen(),
         None if yields => {
-            "threads give up their CPUs and try again (sched_yield), and how much of \
-                           the time without a CPU they waited is not seen"
+            "threads give up their CPUs and try again (sched_yield), and how much of the \
+             time without a CPU they waited is not seen"
                 .into()
         }
         None => format!(
-            "for {} % of the time in which threads could work, they waited where no stack says for \
-             what; build the program with symbols",
+            "for {} % of the time in which threads could work, they waited where neither their \
+             stacks nor those that woke them say for what (code without symbols, semaphores and \
+             conditions that may be locks)",
             percent(100.0 * findings.bound.unknown)
         ),
     }
