@@ -52,6 +52,9 @@ impl Graph {
             return true;
         }
         let order = ScOrder::new(self);
+        if all.iter().all(|&id| self.get(id).kind == Kind::Fence) {
+            return is_acyclic(&order.of_fences(&all));
+        }
         let edges: Vec<Vec<bool>> = all
             .iter()
             .map(|&from| order.successors(from, &all))
@@ -181,6 +184,49 @@ impl<'g> ScOrder<'g> {
         let elsewhere = |event: &Event| location == NOWHERE || event.location != location;
         let found = events[..id.index()].iter().rposition(elsewhere)?;
         Some(EventId::new(id.thread(), found))
+    }
+
+    /// Returns the relation where all are fences: one then comes before another if it
+    /// happens before it, or before an access that comes before one, by extended coherence
+    /// order, that happens before the other.
+    fn of_fences(&self, all: &[EventId]) -> Vec<Vec<bool>> {
+        let graph = self.graph;
+        // Of the writes and of the reads of each location: the first after each fence, and
+        // the last before it.
+        let locations = graph.locations.len();
+        let mut after = vec![[u32::MAX; 2]; all.len() * locations];
+        let mut before = vec![[None; 2]; all.len() * locations];
+        for &id in &graph.added {
+            let event = graph.get(id);
+            let reads = event.kind.reads();
+            if event.location == NOWHERE || event.stuck || !(reads || writes(event)) {
+                continue;
+            }
+            let (position, kind) = (self.position(id), usize::from(reads));
+            for (at, &fence) in all.iter().enumerate() {
+                let at = at * locations + event.location as usize;
+                if event.hb.has(fence) {
+                    after[at][kind] = after[at][kind].min(position);
+                } else if graph.get(fence).hb.has(id) {
+                    before[at][kind] = before[at][kind].max(Some(position));
+                }
+            }
+        }
+        let by_accesses = |from: usize, to: usize| {
+            (0..locations).any(|location| {
+                let [write, read] = after[from * locations + location];
+                let [last_write, last_read] = before[to * locations + location];
+                last_write.is_some_and(|last| write.min(read) < last)
+                    || last_read.is_some_and(|last| write <= last || read < last)
+            })
+        };
+        let before = |from: usize, to: usize| {
+            from != to && (self.hb(all[from], all[to]) || by_accesses(from, to))
+        };
+        let all = || 0..all.len();
+        all()
+            .map(|from| all().map(|to| before(from, to)).collect())
+            .collect()
     }
 
     /// Returns which of `all`, the sequentially consistent events, come after `from`.

@@ -184,6 +184,8 @@ pub(crate) struct Event {
     pub(crate) exchange: Option<Exchange>,
     /// A read that did not end its wait: its thread goes no further.
     pub(crate) stuck: bool,
+    /// It is of the set-up, the same in every execution.
+    pub(crate) fixed: bool,
     /// When it was added: later events have greater numbers.
     pub(crate) stamp: u32,
     pub(crate) place: Place,

@@ -71,6 +71,8 @@ pub(crate) struct Exploration {
     overlapping: Vec<Vec<u32>>,
     /// The one execution that is to be run, if only one is.
     pub(crate) guide: Option<Guide>,
+    /// Whether what is added is part of a set-up: it takes the newest, and stays so.
+    pub(crate) quiet: bool,
     /// Whether the current execution stands for nothing: another one does.
     pub(crate) discarded: bool,
     /// What was found wrong.
@@ -102,6 +104,11 @@ impl Exploration {
     /// Returns the events of the current graph.
     pub(crate) fn steps(&self) -> Vec<Step> {
         steps(&self.graph, &self.keys)
+    }
+
+    /// Returns whether nothing remains to be explored beside the current execution.
+    pub(crate) fn is_one(&self) -> bool {
+        self.work.is_empty() && self.below.is_empty()
     }
 
     /// Returns how many events there are in graphs that are not explored yet.
@@ -168,6 +175,7 @@ impl Exploration {
         let location = graph.get(write).location;
         let before_read = graph.previous(read).map(|event| event.hb);
         let seen = before_read.map_or(0, |before| graph.first_visible(location, &before));
+        let seen = seen.max(graph.locations[location as usize].fixed);
         let positions = match graph.get(write).kind {
             Kind::UpdateWrite => {
                 let source = graph.previous(write).expect("the read of an update").source;
@@ -252,7 +260,10 @@ impl Exploration {
             .last(thread)
             .map_or_else(Clock::default, |event| event.hb);
         let read = self.graph.add(thread, access, None);
-        let first = self.graph.first_visible(location, &before);
+        let mut first = self.graph.first_visible(location, &before);
+        if access.kind == Kind::UpdateRead {
+            first = first.max(self.graph.locations[location as usize].fixed);
+        }
         let last = self.graph.locations[location as usize].writes.len();
         if let Some(choice) = self.guided() {
             let position = self.position_from(last, choice, access.place);
@@ -264,13 +275,14 @@ impl Exploration {
         }
         for position in first..last {
             let source = self.graph.source_at(location, position);
-            if ends(self.graph.written(location, source)) {
+            if !self.quiet && ends(self.graph.written(location, source)) {
                 self.work.push(Item::Read { read, position });
             }
         }
         let source = self.graph.source_at(location, last);
         let stuck = !ends(self.graph.written(location, source));
         self.graph.set_source(read, source, stuck);
+        self.graph.get_mut(read).fixed = self.quiet;
         self.check_races(read);
         read
     }
@@ -286,7 +298,8 @@ impl Exploration {
             .graph
             .last(thread)
             .map_or_else(Clock::default, |event| event.hb);
-        let first = self.graph.first_visible(location, &before);
+        let mut first = self.graph.first_visible(location, &before);
+        first = first.max(self.graph.locations[location as usize].fixed);
         let write = self.graph.add(thread, access, None);
         let last = self.graph.locations[location as usize].writes.len();
         let mut conflict = false;
@@ -308,7 +321,7 @@ impl Exploration {
             conflict |= position != last && !self.graph.sc_has_order();
         } else {
             for position in first..last {
-                if self.graph.may_place(location, position) {
+                if !self.quiet && self.graph.may_place(location, position) {
                     self.work.push(Item::Place { write, position });
                 }
             }
@@ -330,7 +343,8 @@ impl Exploration {
             self.graph.get_mut(event).value = choice as u64 % u64::from(of);
             return;
         }
-        for value in (1..u64::from(of)).rev() {
+        let others = if self.quiet { 1 } else { u64::from(of) };
+        for value in (1..others).rev() {
             self.work.push(Item::Choose { event, value });
         }
     }
@@ -407,10 +421,14 @@ impl Exploration {
 
     /// Notes which older reads may read from a new write.
     fn note_revisits(&mut self, write: EventId) {
+        if self.quiet {
+            return;
+        }
         let graph = &self.graph;
         let event = graph.get(write);
         for &read in &graph.locations[event.location as usize].reads {
-            if !event.porf.has(read) && self.is_newest_after(read, write) {
+            let may_change = !graph.get(read).fixed && !event.porf.has(read);
+            if may_change && self.is_newest_after(read, write) {
                 self.work.push(Item::Revisit { write, read });
             }
         }

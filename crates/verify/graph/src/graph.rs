@@ -15,6 +15,8 @@ pub(crate) struct Location {
     pub(crate) initial: u64,
     /// Its writes, in coherence order; the initial one is not among them.
     pub(crate) writes: Vec<EventId>,
+    /// How many of them are of the set-up, which is over before all other writes.
+    pub(crate) fixed: usize,
     /// Its atomic reads.
     pub(crate) reads: Vec<EventId>,
     /// Its plain accesses and frees.
@@ -107,6 +109,7 @@ impl Graph {
             source: Source::Initial,
             exchange: access.exchange,
             stuck: false,
+            fixed: false,
             stamp: self.next_stamp,
             place: access.place,
             hb: Clock::default(),
@@ -263,6 +266,17 @@ impl Graph {
             self.threads.pop();
         }
         self.next_stamp = stamp + 1;
+    }
+
+    /// Makes these events, which have no successors but each other, the newest.
+    pub(crate) fn make_newest(&mut self, events: &[EventId]) {
+        self.added.retain(|id| !events.contains(id));
+        for &id in events {
+            let stamp = self.next_stamp;
+            self.next_stamp += 1;
+            self.get_mut(id).stamp = stamp;
+            self.added.push(id);
+        }
     }
 
     /// Removes the events for which `keep` does not hold, which have no successors that stay.

@@ -195,6 +195,7 @@ fn read_as(
         let number = state.locate(location);
         if state.dry[thread].is_none()
             && let Some(since) = state.round_since(thread, kind, number, place)
+            && (!state.explore.quiet || state.has_read_the_newest(thread, since))
         {
             let (next, rounds) = (since, 0);
             state.dry[thread] = Some(Dry {
@@ -257,6 +258,9 @@ fn write_as(kind: Kind, location: Location, value: u64, order: Ordering, place: 
                 if state.explore.add_write(thread, new).is_err() {
                     state.explore.discarded = true;
                     return Err(Status::Blocked);
+                }
+                if state.explore.quiet {
+                    state.look_again(new.location);
                 }
             }
         }
@@ -479,6 +483,9 @@ pub fn spawn(code: impl FnOnce() + 'static, place: Place) -> usize {
 pub fn join(child: usize, place: Place) {
     step(|state, thread| {
         state.see_plain_writes(thread);
+        if state.dry[thread].is_some() {
+            return Err(state.ends_by_itself(thread));
+        }
         if state.status[child] != Status::Ended {
             return Err(Status::Joins(child));
         }
@@ -493,6 +500,31 @@ pub fn join(child: usize, place: Place) {
             state.at[thread] += 1;
         }
         Ok(())
+    });
+}
+
+/// Sets a test up in one order, which is the same in every execution: the thread that
+/// calls goes on until it waits or [lets others run](let_others_run), each read sees the
+/// newest, and all that is explored comes afterwards. It must come before anything else
+/// has more than one outcome.
+pub fn set_up(body: impl FnOnce()) {
+    with(|state| state.set_up(true));
+    body();
+    with(|state| state.set_up(false));
+}
+
+/// Lets the other threads go on until they wait or end. What follows must not depend on it
+/// outside of a [`set_up`].
+pub fn let_others_run() {
+    let mut asked = false;
+    step(|state, thread| match std::mem::replace(&mut asked, true) {
+        _ if state.dry[thread].is_some() => Err(state.ends_by_itself(thread)),
+        false => {
+            state.yields += 1;
+            state.yielded[thread] = state.yields;
+            Err(Status::Yields)
+        }
+        true => Ok(()),
     });
 }
 

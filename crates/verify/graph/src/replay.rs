@@ -27,7 +27,10 @@ pub(crate) fn encode(graph: &Graph) -> String {
             }
         }
     };
-    for id in graph.linear() {
+    // A read that waits sees the newest of all, so it comes last.
+    let mut order = graph.linear();
+    order.sort_by_key(|&id| graph.get(id).stuck);
+    for id in order {
         let event = graph.get(id);
         if run.0 != id.thread() {
             end(&mut text, run, 0);

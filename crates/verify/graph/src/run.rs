@@ -36,6 +36,8 @@ pub(crate) enum Status {
     After(EventId),
     /// It waits for the end of this thread.
     Joins(usize),
+    /// It goes on when no other can.
+    Yields,
     /// Its last event is a read that did not end its wait.
     Waits,
     /// What it has read since this event did not end its wait.
@@ -67,6 +69,9 @@ pub(crate) struct State {
     /// How many of its events each thread has gone through.
     pub(crate) at: [usize; MAX_THREADS],
     pub(crate) status: [Status; MAX_THREADS],
+    /// When each thread last let others run, of all that have.
+    pub(crate) yielded: [u64; MAX_THREADS],
+    pub(crate) yields: u64,
     /// The thread that runs.
     pub(crate) current: usize,
     /// Whether events are added, not only repeated.
@@ -151,6 +156,8 @@ impl State {
             options,
             at: [0; MAX_THREADS],
             status: [Status::Absent; MAX_THREADS],
+            yielded: [0; MAX_THREADS],
+            yields: 0,
             current: 0,
             live: false,
             spawned: [0; MAX_THREADS],
@@ -183,6 +190,7 @@ impl State {
         self.dry = [None; MAX_THREADS];
         self.allocated.clear();
         self.arenas.begin();
+        self.explore.quiet = false;
         self.execution += 1;
         self.new.clear();
         self.start(0, main);
@@ -294,6 +302,7 @@ impl State {
     fn can_go_on(&self, thread: usize) -> bool {
         match self.status[thread] {
             Status::Ready => true,
+            Status::Yields => self.explore.guide.is_some(),
             Status::AtEnd | Status::WithinUpdate => self.live,
             Status::After(event) => self.at[event.thread()] > event.index(),
             Status::Joins(child) => self.status[child] == Status::Ended,
@@ -301,11 +310,19 @@ impl State {
         }
     }
 
+    /// Returns the thread that has let others run for the longest.
+    fn eldest_yield(&self) -> Option<usize> {
+        let yields = |&thread: &usize| self.status[thread] == Status::Yields;
+        let threads = (0..MAX_THREADS).filter(yields);
+        threads.min_by_key(|&thread| self.yielded[thread])
+    }
+
     /// Returns the thread that goes on.
     fn choose_thread(&mut self) -> Option<usize> {
         let threads = || 0..MAX_THREADS;
         if !self.live {
-            if let Some(thread) = threads().find(|&thread| self.can_go_on(thread)) {
+            let goes_on = threads().find(|&thread| self.can_go_on(thread));
+            if let Some(thread) = goes_on.or_else(|| self.eldest_yield()) {
                 return Some(thread);
             }
             self.live = true;
@@ -321,20 +338,77 @@ impl State {
             let next = next.filter(|&thread| self.can_go_on(thread));
             return threads().find(begun).or(next);
         }
-        threads().find(|&thread| self.can_go_on(thread))
+        let goes_on = threads().find(|&thread| self.can_go_on(thread));
+        goes_on.or_else(|| self.eldest_yield())
+    }
+
+    /// Lets those that wait for this location look again, in a set-up.
+    pub(crate) fn look_again(&mut self, location: u32) {
+        for thread in 0..self.explore.graph.threads.len() {
+            let last = EventId::new(thread, self.at[thread].saturating_sub(1));
+            match self.status[thread] {
+                Status::Waits if self.explore.graph.get(last).location == location => {
+                    self.explore.graph.restrict(|id, _| id != last);
+                    self.at[thread] -= 1;
+                    self.status[thread] = Status::Ready;
+                }
+                Status::WaitsSince(_) => {
+                    self.dry[thread] = None;
+                    self.status[thread] = Status::Ready;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Begins a set-up, or ends it: what waits then is explored from there.
+    pub(crate) fn set_up(&mut self, begins: bool) {
+        let first = self.execution == 1;
+        self.explore.quiet = begins;
+        if begins {
+            let known = self.at[self.current] < self.explore.graph.len(self.current);
+            if !known && !(first && self.explore.is_one()) {
+                let place = Place::here();
+                let message = format!("a set-up at {place} comes after a choice");
+                self.explore.fail(FailureKind::TooLong, message, place);
+            }
+        } else if first {
+            let graph = &mut self.explore.graph;
+            let mut waiting = Vec::new();
+            for thread in 0..graph.threads.len() {
+                let since = match self.status[thread] {
+                    Status::Waits => self.at[thread] - 1,
+                    Status::WaitsSince(since) => since,
+                    _ => continue,
+                };
+                for index in since..self.at[thread] {
+                    graph.threads[thread][index].fixed = false;
+                    waiting.push(EventId::new(thread, index));
+                }
+            }
+            graph.make_newest(&waiting);
+            for location in &mut graph.locations {
+                location.fixed = location.writes.len();
+            }
+        }
+    }
+
+    /// Returns whether a thread would read the same again, of what it has read since an event.
+    pub(crate) fn has_read_the_newest(&self, thread: usize, since: usize) -> bool {
+        let graph = &self.explore.graph;
+        graph.threads[thread][since..self.at[thread]]
+            .iter()
+            .all(|event| {
+                let now = || graph.written(event.location, graph.newest(event.location));
+                !event.kind.reads() || event.value == now()
+            })
     }
 
     /// Returns whether what a thread waits for is not there.
     fn waits_in_vain(&self, thread: usize) -> bool {
-        let graph = &self.explore.graph;
-        let newest = |index: usize| {
-            let event = &graph.threads[thread][index];
-            let now = || graph.written(event.location, graph.newest(event.location));
-            !event.kind.reads() || event.value == now()
-        };
         match self.status[thread] {
-            Status::Waits => newest(self.at[thread] - 1),
-            Status::WaitsSince(first) => (first..self.at[thread]).all(newest),
+            Status::Waits => self.has_read_the_newest(thread, self.at[thread] - 1),
+            Status::WaitsSince(first) => self.has_read_the_newest(thread, first),
             Status::Joins(_) | Status::Ended | Status::Absent => true,
             _ => false,
         }
