@@ -221,6 +221,7 @@ pub fn run(args: &VerifyArgs, common: &Common) -> Result<ExitCode, Error> {
         mutants: args.mutants.is_some(),
         source: args.mutants == Some(Mutants::Source),
         branches: args.coverage,
+        both: args.thorough,
         executions,
         mutant_executions: executions,
         schedules: match schedules {

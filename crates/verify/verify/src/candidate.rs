@@ -74,7 +74,9 @@ impl Candidate {
     /// # Errors
     /// There is none.
     pub fn named(name: &str) -> Result<Self, UnknownLock> {
-        let properties = run::properties_of(name).ok_or_else(|| UnknownLock(name.to_owned()))?;
+        let properties = run::properties_of(name);
+        let mut properties = properties.ok_or_else(|| UnknownLock(name.to_owned()))?;
+        properties.extend(run::unrecorded(name));
         Ok(Self {
             name: name.to_owned(),
             properties,

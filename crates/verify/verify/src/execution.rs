@@ -12,6 +12,7 @@ mod rounds;
 mod setting;
 mod weak;
 
+use crate::graphs::world as graphs;
 use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
@@ -216,6 +217,22 @@ fn setting() -> Setting {
     RECORD.with(|r| r.setting.get())
 }
 
+/// Returns whether a lock can tell the CPUs apart by nothing but their numbers and NUMA nodes.
+pub(crate) fn cpus_are_alike() -> bool {
+    let (setting, all) = (setting(), Setting::default());
+    setting.without_node.is_none()
+        && setting.virtualized_from == all.virtualized_from
+        && setting.visible_readers == all.visible_readers
+}
+
+/// Explores no more of an execution of the engine of graphs unless the condition holds: another
+/// stands for it.
+pub(crate) fn assume(condition: bool) {
+    if graphs::is_running() {
+        locklab_graph::model::assume(condition);
+    }
+}
+
 /// Returns whether the stores of this line come after all that was written before.
 pub(crate) fn stores_in_order(here: Place) -> bool {
     RECORD.with(|r| r.in_order.borrow().contains(&here))
@@ -308,8 +325,38 @@ pub(crate) fn fences_are_light() -> bool {
     RECORD.with(|r| r.with_lot.get() == Some(true))
 }
 
-/// Begins an execution; called first in the model's main thread.
+/// Begins an execution of loom; called first in the model's main thread.
 pub(crate) fn begin() {
+    begin_any();
+    RECORD.with(|r| {
+        let new_word = || loom::sync::atomic::AtomicU32::new(0);
+        *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
+        r.random.begin(r.execution.get());
+        let setting = r.of_model.get().draw(&r.random);
+        r.setting.set(setting);
+        r.nodes
+            .begin(|cpu| QueueNodes::used(setting.levels_in_use(cpu)));
+        r.readers.begin(|_| VisibleReader::default());
+        r.held.begin(|_| HeldLocks::default());
+        r.sleepers.begin(|_| Sleepers::default());
+        r.parked_nodes.begin(|_| QueueNodes::used(0));
+        *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
+        let choices = if setting.choices {
+            MAX_THREADS * CHOICES
+        } else {
+            0
+        };
+        *r.choices.borrow_mut() = (0..choices).map(|_| new_word()).collect();
+        r.weak.begin();
+        if setting.choices || r.weak.are_asked_for() {
+            offer_choices();
+        }
+        r.running.set(true);
+    });
+}
+
+/// Forgets the execution before, of either engine.
+pub(crate) fn begin_any() {
     RECORD.with(|r| {
         r.running.set(false);
         r.quiet.set(false);
@@ -336,31 +383,8 @@ pub(crate) fn begin() {
         r.pruned.set(false);
         r.going.begin();
         Journal::current().clear();
-        let new_word = || loom::sync::atomic::AtomicU32::new(0);
-        *r.arrived.borrow_mut() = (0..MAX_THREADS).map(|_| new_word()).collect();
-        r.random.begin(r.execution.get());
-        let setting = r.of_model.get().draw(&r.random);
-        r.setting.set(setting);
-        r.nodes
-            .begin(|cpu| QueueNodes::used(setting.levels_in_use(cpu)));
-        r.readers.begin(|_| VisibleReader::default());
-        r.held.begin(|_| HeldLocks::default());
-        r.sleepers.begin(|_| Sleepers::default());
-        r.parked_nodes.begin(|_| QueueNodes::used(0));
-        *r.lot.borrow_mut() = r.with_lot.get().map(|heavy| Box::new(Lot::new(heavy)));
         r.accesses_left.set(r.interrupt_at.get()[0]);
         r.interrupted.set([0, r.interrupted.get()[1]]);
-        let choices = if setting.choices {
-            MAX_THREADS * CHOICES
-        } else {
-            0
-        };
-        *r.choices.borrow_mut() = (0..choices).map(|_| new_word()).collect();
-        r.weak.begin();
-        if setting.choices || r.weak.are_asked_for() {
-            offer_choices();
-        }
-        r.running.set(true);
     });
 }
 
@@ -376,6 +400,9 @@ pub(crate) fn end() {
 
 /// Sets a model up in one order of many, without exploring the others.
 pub(crate) fn set_up(body: impl FnOnce()) {
+    if graphs::is_running() {
+        return locklab_graph::model::set_up(body);
+    }
     if is_quiet() {
         // Within a schedule that is drawn: in one order all the same.
         let stops = RECORD.with(|r| r.stops.replace(0));
@@ -426,6 +453,7 @@ pub(crate) fn interrupt_wait(handler: impl FnOnce() + 'static) {
 /// Interrupts this thread with `handler` before one of its accesses from here
 /// on: [`interrupt_at`] says before which.
 pub(crate) fn interrupt_anywhere(handler: impl FnOnce() + 'static) {
+    graphs::is_beyond();
     RECORD.with(|r| *r.at_any_access[cpu()].borrow_mut() = Some(Box::new(handler)));
 }
 
@@ -436,6 +464,7 @@ pub(crate) fn interrupt_nowhere() {
 
 /// Calls `handler` before each access of this thread from here on.
 pub(crate) fn before_each_access(handler: impl Fn() + 'static) {
+    graphs::is_beyond();
     RECORD.with(|r| *r.at_each_access[cpu()].borrow_mut() = Some(Rc::new(handler)));
 }
 
@@ -563,6 +592,9 @@ fn choose() -> Option<bool> {
         if r.drawn.get() {
             return Some(r.random.chance(2));
         }
+        if graphs::is_running() {
+            return Some(graphs::choose());
+        }
         // SAFETY: the choices stay until the next execution begins; no borrow
         // is held while another coroutine runs.
         let choice: &loom::sync::atomic::AtomicU32 =
@@ -573,12 +605,18 @@ fn choose() -> Option<bool> {
 
 /// Returns this modelled thread's number.
 pub(crate) fn cpu() -> usize {
-    CPU.with(Cell::get)
+    match graphs::is_running() {
+        true => graphs::cpu(),
+        false => CPU.with(Cell::get),
+    }
 }
 
 /// Numbers this modelled thread.
 pub(crate) fn set_cpu(cpu: usize) {
-    CPU.with(|c| c.set(cpu));
+    match graphs::is_running() {
+        true => graphs::set_cpu(cpu),
+        false => CPU.with(|c| c.set(cpu)),
+    }
 }
 
 /// Returns the number that a lock knows this modelled thread by.
@@ -617,6 +655,16 @@ pub(crate) fn parked_nodes(cpu: usize) -> &'static QueueNodes<Parking<World<true
     RECORD.with(|r| &r.parked_nodes.get()[cpu])
 }
 
+/// Returns how many levels of queue nodes a CPU uses when a model begins.
+pub(crate) fn levels_in_use(cpu: usize) -> u32 {
+    setting().levels_in_use(cpu)
+}
+
+/// Returns for how many CPUs the table of visible readers has an entry.
+pub(crate) fn readers_with_an_entry() -> usize {
+    setting().visible_readers
+}
+
 /// Returns the visible readers of this execution.
 pub(crate) fn visible_readers() -> &'static [VisibleReader<Loom>] {
     RECORD.with(|r| &r.readers.get()[..r.setting.get().visible_readers])
@@ -647,7 +695,7 @@ pub(crate) fn lot(heavy: bool) -> &'static Lot {
 /// Returns whether the lock under test uses queue nodes of CPUs, as far as is known: the first
 /// execution that asks for one begins the model again.
 pub(crate) fn with_queue_nodes() -> bool {
-    RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
+    graphs::with_queue_nodes() || RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
 }
 
 /// Notes that a lock that is not written in Rust asks for the number of its CPU, by
@@ -916,7 +964,11 @@ pub(crate) fn set_part(cpu: usize, takes_part: bool) {
 /// second such spin in a row is a loop: it lets the others run.
 pub(crate) fn impatient(here: Place) {
     interrupt();
-    if RECORD.with(|r| r.impatient[cpu()].replace(true)) {
+    let again = RECORD.with(|r| r.impatient[cpu()].replace(true));
+    if graphs::is_running() {
+        return may_wait(!again, here);
+    }
+    if again {
         fruitless(here, 1);
     }
 }
@@ -946,16 +998,54 @@ pub(crate) fn set_wait_rule(rule: WaitRule) {
     RECORD.with(|r| r.wait_rule[cpu()].set(rule));
 }
 
+/// Returns whether this thread is in an attempt.
+pub(crate) fn must_not_wait() -> bool {
+    RECORD.with(|r| r.wait_rule[cpu()].get() == WaitRule::MustNotWait)
+}
+
+/// Notes that a thread of the engine of graphs waits unless it is done, which an attempt must
+/// not.
+pub(crate) fn may_wait(done: bool, here: Place) {
+    if !done && must_not_wait() {
+        panic!("an attempt waits at {here}");
+    }
+}
+
+/// Notes that it sleeps.
+pub(crate) fn falls_asleep(here: Place) {
+    may_wait(false, here);
+    let me = cpu();
+    if RECORD.with(|r| r.wait_rule[me].get()) == WaitRule::Doorway {
+        arrive(me);
+    }
+}
+
+/// Lets the other threads go on, so many turns, or as far as they come.
+pub(crate) fn let_others_run(turns: usize) {
+    match graphs::is_running() {
+        true => locklab_graph::model::let_others_run(),
+        false => (0..turns).for_each(|_| loom::thread::yield_now()),
+    }
+}
+
 /// Notes that this thread's doorway is behind it (it waits, or it holds the lock).
 pub(crate) fn arrive(cpu: usize) {
     set_wait_rule(WaitRule::Free);
-    arrived(cpu).store(1, Ordering::Release);
+    match graphs::is_running() {
+        true => graphs::arrive(cpu),
+        // Pairs with the load of `await_arrival`.
+        false => arrived(cpu).store(1, Ordering::Release),
+    }
 }
 
 /// Waits until the doorway of `cpu` is behind it.
 #[track_caller]
 pub(crate) fn await_arrival(cpu: usize) {
+    if graphs::is_running() {
+        return graphs::await_arrival(cpu);
+    }
     let mut reads = 0;
+    // Pairs with the store of `arrive`.
     while arrived(cpu).load(Ordering::Acquire) == 0 {
         reads += 1;
         fruitless(Place::here(), reads);
@@ -977,7 +1067,7 @@ pub(crate) fn now() -> u64 {
     if choose().unwrap_or(true) {
         RECORD.with(|r| r.time[cpu].set(r.time[cpu].get() + HOUR));
     } else {
-        loom::thread::yield_now();
+        let_others_run(1);
     }
     RECORD.with(|r| r.time[cpu].get())
 }
@@ -993,6 +1083,7 @@ pub(crate) fn time() -> u64 {
 
 /// Lets an hour pass, for all CPUs, where there is no clock that goes by itself.
 pub(crate) fn let_time_pass() {
+    graphs::is_beyond();
     RECORD.with(|r| r.time[0].set(r.time[0].get() + HOUR));
 }
 
@@ -1052,6 +1143,7 @@ pub(crate) fn is_alone() -> bool {
 /// Waits until thread `cpu` sleeps.
 #[track_caller]
 pub(crate) fn await_sleep(cpu: usize) {
+    graphs::is_beyond();
     let here = Place::here();
     while !RECORD.with(|r| r.sleeping.borrow().iter().any(|&(_, who)| who == cpu)) {
         idle(here);
@@ -1070,6 +1162,9 @@ pub(crate) fn take_witness() -> bool {
 
 /// Returns what a CPU has not given back, if it holds no lock.
 pub(crate) fn left_behind() -> Option<&'static str> {
+    if graphs::is_running() {
+        return graphs::left_behind();
+    }
     RECORD.with(|r| {
         let (nodes, held) = (r.nodes.made.borrow(), r.held.made.borrow());
         let setting = r.setting.get();

@@ -2,13 +2,14 @@
 //! soon enough, otherwise with as many as it does come with; or to the first
 //! execution that breaks a promise.
 //!
-//! Begin with [`explore_fully`]. It uses, from above: [`bounds`], how many preemptions;
-//! [`executions`], one after the other; [`panics`], how a promise is broken; [`limits`] and
-//! [`outcome`].
+//! Begin with [`explore_fully`]. It uses, from above: [`every`], as graphs; [`bounds`], how many
+//! preemptions; [`executions`], one after the other; [`panics`], how a promise is broken;
+//! [`limits`] and [`outcome`].
 //!
 //! Must never call an exploration that was cut short complete.
 
 mod bounds;
+mod every;
 mod executions;
 mod limits;
 mod outcome;
@@ -19,6 +20,7 @@ use crate::journal::{Journal, Place};
 use crate::property::Property;
 use bounds::explore_bounds;
 pub(crate) use bounds::{explore_within, pruning};
+use every::explore_every;
 use executions::{SCHEDULE, explore_drawn};
 use limits::Budget;
 pub use limits::Limits;
@@ -88,10 +90,41 @@ const DRAWN_SHARE: u64 = 16;
 /// Limits those schedules.
 const MOST_DRAWN: u64 = 10_000;
 
-/// Explores the model of a property, then with reads in either order if they were not, and
+/// Limits the executions of loom that note what a model passes, of one that is explored as
+/// graphs.
+const NOTED: u64 = 40;
+
+/// Explores the model of a property: as graphs if that comes to an end, and by loom
+/// otherwise, or if two opinions are asked for. With `noted`, a few of loom's executions note
+/// what the model passes in either case.
+pub(crate) fn explore_fully(property: &Property, limits: Limits, noted: bool) -> Explored {
+    let Some(every) = explore_every(property, limits) else {
+        return explore_by_loom(property, limits);
+    };
+    if matches!(every.outcome, Outcome::Fails(_)) {
+        return every;
+    }
+    let second = match (limits.both, noted) {
+        (true, _) => explore_by_loom(property, limits),
+        (false, true) => explore(
+            property,
+            Limits {
+                executions: limits.executions.min(NOTED),
+                ..limits
+            },
+        ),
+        (false, false) => return every,
+    };
+    match second.outcome {
+        Outcome::Fails(_) => second,
+        _ => every,
+    }
+}
+
+/// Explores the model of a property by loom, then with reads in either order if they were not, and
 /// where executions were left out, runs random fair schedules of it: one of those may break
 /// the promise after a round that no exploration comes to.
-pub(crate) fn explore_fully(property: &Property, limits: Limits) -> Explored {
+fn explore_by_loom(property: &Property, limits: Limits) -> Explored {
     let start = Instant::now();
     let mut explored = explore(property, limits);
     if property.drawn.is_some() || matches!(explored.outcome, Outcome::Fails(_)) {

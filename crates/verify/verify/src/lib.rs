@@ -48,6 +48,7 @@ mod spin_then_park;
 pub mod stacks;
 mod subject;
 mod switched;
+mod threads;
 mod trace;
 mod verify;
 
@@ -59,7 +60,6 @@ pub use execution::{
     owns_static_data, round_ends, stretch_ends,
 };
 pub use explore::{Explored, Failure, Limits, Outcome, Reads};
-pub use graphs::{Every, every_execution};
 pub use interposer::INTERPOSER;
 pub use journal::Place;
 pub use litmus::{litmus, outcomes};

@@ -16,6 +16,8 @@ pub struct Options {
     /// Says whether to also find, for locks of the catalogue, which branches of the
     /// source some execution takes.
     pub branches: bool,
+    /// Says whether loom also explores what the engine of graphs has: a second opinion.
+    pub both: bool,
     /// OS threads that explore at once.
     pub workers: usize,
     /// The most executions of one property, all bounds together.
@@ -50,6 +52,7 @@ impl Default for Options {
             mutants: false,
             source: false,
             branches: false,
+            both: false,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             executions: EXECUTIONS,
             mutant_executions: EXECUTIONS,
@@ -65,6 +68,7 @@ impl Options {
         Limits {
             executions: self.executions,
             duration: self.duration,
+            both: self.both,
             ..Limits::default()
         }
     }

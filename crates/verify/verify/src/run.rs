@@ -6,13 +6,15 @@ use crate::explore::{
     Explored, Failure, Limits, Outcome, explore, explore_fully, explore_reads, explore_within,
     pruning,
 };
+use crate::graphs::Graphs;
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
 use crate::journal::{Journal, Place};
 use crate::mutation::{self, Mutation};
 use crate::numbers::{THREAD_NUMBERS, number_properties};
 use crate::originals::models;
-use crate::property::Property;
+use crate::platform::Loom;
+use crate::property::{Property, exclusion_of_four};
 use crate::source;
 use crate::spin_then_park::{SPIN_THEN_PARK, park_properties};
 use serde::{Deserialize, Serialize};
@@ -27,8 +29,41 @@ pub fn properties_of(name: &str) -> Option<Vec<Property>> {
         SPIN_THEN_PARK => Some(park_properties()),
         THREAD_NUMBERS => Some(number_properties()),
         INTERPOSER => Some(interposer_properties()),
-        _ => models::properties_of(name),
+        _ => {
+            let graphs = models::model::<Graphs, { models::ROOM }>(name)?;
+            let graphs = models::properties_of_model(&graphs);
+            Some(with_graphs(models::properties_of(name)?, &graphs))
+        }
     }
+}
+
+/// Returns what the lock promises that is no part of the record.
+pub(crate) fn unrecorded(name: &str) -> Vec<Property> {
+    let graphs = models::model::<Graphs, { models::ROOM }>(name);
+    let loom = models::model::<Loom, { models::ROOM }>(name);
+    let (Some(graphs), Some(loom)) = (graphs, loom) else {
+        return Vec::new();
+    };
+    let info = loom.info();
+    if info.parks || info.held_locks {
+        return Vec::new();
+    }
+    with_graphs(
+        vec![exclusion_of_four(&loom)],
+        &[exclusion_of_four(&graphs)],
+    )
+}
+
+/// Returns the properties, each with the model of its namesake among `graphs`, whose lock
+/// is of this engine.
+fn with_graphs(mut all: Vec<Property>, graphs: &[Property]) -> Vec<Property> {
+    for property in &mut all {
+        let mut same = graphs.iter().filter(|graph| graph.name == property.name);
+        if let (Some(graph), None) = (same.next(), same.next()) {
+            property.graphs = graph.graphs.clone();
+        }
+    }
+    all
 }
 
 /// Explores in a process of its own; its crash is a failed promise.
@@ -51,7 +86,7 @@ fn explored_apart(
 /// Checks one property of a lock, with one operation changed if so asked.
 pub fn check(property: &Property, limits: Limits, mutation: Option<Mutation>) -> Explored {
     let work = || {
-        let explored = mutation::with(mutation, || explore_fully(property, limits));
+        let explored = mutation::with(mutation, || explore_fully(property, limits, false));
         (explored, Passed::default())
     };
     explored_apart(None, work).0
@@ -88,7 +123,7 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
     explored_apart(None, || {
         mutation::start_recording();
         coverage::start();
-        let explored = explore_fully(property, limits);
+        let explored = explore_fully(property, limits, true);
         let coverage = coverage::stop();
         let mut mutants = mutation::stop_recording();
         let places = mutants.iter().map(|mutant| mutant.place).collect();

@@ -3,10 +3,11 @@
 //! So the models are compiled once, and a lock that nobody knew when they
 //! were can be checked by them.
 
+use crate::graphs::Graphs;
 use locklab_locks::lock_api::RawRwLockDowngrade;
 use locklab_locks::platform::Platform;
 use locklab_locks::{BigLock, Info, RawLock, TimedLock};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 
 /// Is what a thread brings to an acquisition. Its contents stay in place.
@@ -19,6 +20,11 @@ pub trait Subject: Send + Sync {
 
     /// Returns whether it counts with numbers that wrap.
     fn counts(&self) -> bool {
+        false
+    }
+
+    /// Returns whether its words are those of `locklab_graph`, and not loom's.
+    fn is_of_graphs(&self) -> bool {
         false
     }
 
@@ -189,6 +195,10 @@ macro_rules! subject {
             <$lock as RawLock<$platform>>::COUNTS
         }
 
+        fn is_of_graphs(&self) -> bool {
+            TypeId::of::<$platform>() == TypeId::of::<Graphs>()
+        }
+
         fn make(&self, about_to_wrap: bool) -> Box<dyn Instance> {
             let lock = if about_to_wrap {
                 <$lock as RawLock<$platform>>::about_to_wrap()
@@ -211,6 +221,10 @@ impl<P: Platform, L: RawLock<P>> Instance for PlainInstance<P, L> {
 impl<P: Platform, L: TimedLock<P>> Subject for Timed<P, L> {
     fn info(&self) -> Info {
         L::INFO
+    }
+
+    fn is_of_graphs(&self) -> bool {
+        TypeId::of::<P>() == TypeId::of::<Graphs>()
     }
 
     fn make(&self, _: bool) -> Box<dyn Instance> {

@@ -4,7 +4,6 @@
 use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
 use crate::explore::{Explored, Failure, Outcome, Reads};
-use crate::graphs::beyond_the_bound;
 use crate::mutants::{switched, try_mutants};
 use crate::options::{Options, in_parallel};
 use crate::property::Property;
@@ -61,7 +60,9 @@ pub fn verify_these(
         .iter()
         .enumerate()
         .flat_map(|(lock, candidate)| {
-            let explored = (0..candidate.properties.len()).map(Job::Explore);
+            let asked = |&p: &usize| !(options.mutants && candidate.properties[p].unrecorded);
+            let explored = (0..candidate.properties.len()).filter(asked);
+            let explored = explored.map(Job::Explore);
             let drawn = candidate.drawn.then_some(Job::Draw);
             explored.chain(drawn).map(move |job| (lock, job))
         })
@@ -74,12 +75,7 @@ pub fn verify_these(
         let (found, passed) = match job {
             Job::Explore(p) => {
                 let (explored, passed) = run::check_and_record(&properties[p], limits);
-                let found = result(&properties[p], explored);
-                let found = match locks[lock].drawn {
-                    true => beyond_the_bound(name, found),
-                    false => found,
-                };
-                (found, Some(passed))
+                (result(&properties[p], explored), Some(passed))
             }
             Job::Draw => (draw(name, options), None),
         };
@@ -223,6 +219,7 @@ fn result(property: &Property, explored: Explored) -> PropertyResult {
         name: property.name,
         checker: match property.drawn {
             Some(_) => Checker::Programs,
+            None if explored.every => Checker::Graphs,
             None => Checker::Loom,
         },
         threads: property.threads,

@@ -2,16 +2,14 @@
 //! ordering in vain, as far as the limits of a test reach. `locklab verify` goes on
 //! from there.
 
-use locklab_graph::Report;
-use locklab_locks::catalogue::{ALL, Entry};
 use locklab_verify::{
-    Every, Hole, LockResult, Options, Outcome, UnknownLock, check_within, every_execution, names,
+    Explored, Hole, Limits, LockResult, Options, Outcome, UnknownLock, check, check_within, names,
     properties_of, random, verify,
 };
 
 locklab_verify::keep_stacks!();
 
-fn check(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
+fn verified(names: &[&str], mutants: bool, executions: u64) -> Vec<LockResult> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {
         mutants,
@@ -34,7 +32,7 @@ const MORE: u64 = 400;
 /// `locklab verify`.
 #[test]
 fn every_lock_keeps_its_promises() {
-    let locks = check(&names(), false, FEW);
+    let locks = verified(&names(), false, FEW);
     for lock in &locks {
         assert!(lock.holds(), "{lock:#?}");
         assert!(lock.executions > 10, "{} is not explored", lock.name);
@@ -58,7 +56,7 @@ fn every_hole_is_explained(locks: &[LockResult]) {
         .filter(unexplained)
         .map(|lock| &*lock.name)
         .collect();
-    let more = check(&few, false, MORE);
+    let more = verified(&few, false, MORE);
     let holes_of = |lock: &LockResult| lock.covered.holes.clone();
     let left: Vec<_> = more.iter().filter(unexplained).map(holes_of).collect();
     assert!(left.is_empty(), "{left:#?}");
@@ -82,7 +80,7 @@ fn every_hole_is_explained(locks: &[LockResult]) {
 /// the record (`tests/record.rs`).
 #[test]
 fn no_mutant_survives() {
-    for lock in check(&["ticket", "mcs", "clh"], true, 1_000) {
+    for lock in verified(&["ticket", "mcs", "clh"], true, 1_000) {
         assert!(lock.mutants > Some(3), "{} has no mutants", lock.name);
         assert!(lock.survivors.is_empty(), "{lock:#?}");
         // What its source has beside that is in `locklab verify --coverage`.
@@ -138,49 +136,33 @@ fn every_schedule_asked_for_is_run() {
     assert!(random::draw("no such lock", 7, 1).is_none());
 }
 
-/// Locks whose waiters read a clock, or each other's times, in turns without an end.
-const WITH_CLOCKS: [&str; 2] = ["mcs-tp", "malthusian"];
-
-/// Explores every execution as far as a test reaches.
-fn every(name: &str, every: Every, executions: u64) -> Option<Report> {
-    let options = locklab_graph::Options {
+/// Returns what comes of a promise of a lock, as far as a test reaches.
+fn explored(lock: &str, promise: &str, executions: u64) -> Explored {
+    let properties = properties_of(lock).expect("a lock");
+    let property = properties.iter().find(|p| p.name == promise);
+    let limits = Limits {
         executions,
-        ..locklab_graph::Options::default()
+        ..Limits::default()
     };
-    every_execution(name, every, &options)
+    check(property.expect("a promise"), limits, None)
 }
 
-/// What loom explores within some preemptions holds in every execution, or in those that a
-/// test reaches of what has more.
+/// The promises of three threads that begin from nothing hold in every execution.
 #[test]
 fn every_execution_of_three_threads_excludes() {
-    let timeless = |entry: &&Entry| !WITH_CLOCKS.contains(&entry.info.name);
-    for entry in ALL.iter().filter(timeless) {
-        let (name, parks) = (entry.info.name, entry.info.parks);
-        let most = if parks { 300 } else { 1_200 };
-        for of in [Every::Exclusion(2), Every::Exclusion(3), Every::Reuse] {
-            let report = every(name, of, most).expect("a lock");
-            assert!(report.error.is_none(), "{name}, {of:?}: {:?}", report.error);
-            let complete = report.limit.is_none() && report.executions > 1;
-            assert!(complete || parks || of == Every::Reuse, "{name}, {of:?}");
-        }
-        for of in [Every::TryLock(2), Every::Readers(3)] {
-            if let Some(report) = every(name, of, most) {
-                assert!(report.error.is_none(), "{name}, {of:?}: {:?}", report.error);
-            }
+    for lock in [
+        "ticket",
+        "ttas",
+        "mcs",
+        "clh",
+        "anderson",
+        "twa",
+        "qspinlock",
+    ] {
+        for promise in ["exclusion", "reuse", "exclusion of three"] {
+            let explored = explored(lock, promise, 20_000);
+            assert_eq!(explored.outcome, Outcome::Holds, "{lock}, {promise}");
+            assert!(explored.every, "{lock}, {promise}");
         }
     }
-}
-
-/// As many as are published of MCS. Those of a lock in one word are more than of one in
-/// two, since each of its reads may see where others are.
-#[test]
-fn every_execution_of_four_threads_excludes() {
-    let executions = |name| {
-        let report = every(name, Every::Exclusion(4), 10_000).expect("a lock");
-        assert!(report.holds(), "{name}: {report:?}");
-        report.executions
-    };
-    let locks = ["ticket", "ttas", "mcs", "clh", "anderson"];
-    assert_eq!(locks.map(executions), [552, 2640, 1080, 192, 192]);
 }

@@ -158,5 +158,6 @@ pub(crate) fn explore_within(
         left_out,
         schedules: 0,
         reads: Reads::One,
+        every: false,
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn explore_drawn(property: &Property, limits: Limits, what: &str) -> 
         left_out: Vec::new(),
         schedules: 0,
         reads: Reads::One,
+        every: false,
     }
 }
 
@@ -142,20 +143,7 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
                 break Outcome::Cut;
             }
             Err(payload) => {
-                let entries = Journal::current().entries();
-                let mut message = message(&*payload);
-                let holds =
-                    |entry: &Entry| matches!(entry.operation, Operation::Enter | Operation::Read);
-                if let Some(cause) = property.never_held
-                    && message.starts_with("deadlock")
-                    && !entries.iter().any(holds)
-                {
-                    message = format!("{message}; {cause}");
-                }
-                break Outcome::Fails(Failure {
-                    message,
-                    trace: trace::steps(&entries),
-                });
+                break Outcome::Fails(failed(property, message(&*payload)));
             }
         }
     };
@@ -176,5 +164,22 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
         left_out,
         schedules: 0,
         reads: Reads::One,
+        every: false,
+    }
+}
+
+/// Returns the failure that ends the execution under way.
+pub(super) fn failed(property: &Property, mut message: String) -> Failure {
+    let entries = Journal::current().entries();
+    let holds = |entry: &Entry| matches!(entry.operation, Operation::Enter | Operation::Read);
+    if let Some(cause) = property.never_held
+        && message.starts_with("deadlock")
+        && !entries.iter().any(holds)
+    {
+        message = format!("{message}; {cause}");
+    }
+    Failure {
+        message,
+        trace: trace::steps(&entries),
     }
 }

@@ -14,6 +14,8 @@ pub struct Limits {
     pub steps: u64,
     /// Gives the time after which it is cut.
     pub duration: Duration,
+    /// Says whether loom explores what the engine of graphs has explored, too.
+    pub both: bool,
 }
 
 impl Default for Limits {
@@ -22,6 +24,7 @@ impl Default for Limits {
             executions: u64::MAX,
             steps: u64::MAX,
             duration: Duration::MAX,
+            both: false,
         }
     }
 }
@@ -60,6 +63,7 @@ impl Budget {
             executions,
             steps: self.limits.steps.saturating_sub(self.spent()),
             duration: self.limits.duration.saturating_sub(self.elapsed()),
+            both: self.limits.both,
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Explored {
     pub schedules: u64,
     /// Tells in how many of its executions two reads of a word came in either order.
     pub reads: Reads,
+    /// Says whether each execution was explored once, as a graph.
+    pub every: bool,
 }
 
 /// Tells how far the order of two reads of a word was explored, which matters where one
@@ -95,6 +97,7 @@ impl Explored {
             left_out: Vec::new(),
             schedules: 0,
             reads: Reads::One,
+            every: false,
         }
     }
 
@@ -114,6 +117,7 @@ impl Explored {
             left_out: [self.left_out, other.left_out].concat(),
             schedules: 0,
             reads: Reads::One,
+            every: false,
         }
     }
 }

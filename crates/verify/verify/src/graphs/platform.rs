@@ -1,10 +1,12 @@
 //! The engine's world: its atomics behind [`Platform`].
 //!
 //! What waits is one event of the engine; a bounded spin is one read, which may see any
-//! value; time stands still. Who sleeps is in a queue of its own for each word, as in the
+//! value. Who sleeps is in a queue of its own for each word, as in the
 //! system, whose lock orders those who use it. Nothing here knows any lock.
 
 use super::world::{self, Words};
+use crate::execution;
+use crate::journal::{self, Entry, Journal, Operation};
 use crate::pointer::Pointer;
 use locklab_graph::Place;
 use locklab_graph::model::{self, Location, Orders};
@@ -24,6 +26,8 @@ pub(crate) struct Word<T> {
 
 /// A value of a word.
 pub(crate) trait Bits: Copy {
+    /// Says whether it is an address.
+    const POINTER: bool;
     fn into_bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
 }
@@ -31,6 +35,8 @@ pub(crate) trait Bits: Copy {
 macro_rules! bits {
     ($($int:ty)*) => {$(
         impl Bits for $int {
+            const POINTER: bool = false;
+
             fn into_bits(self) -> u64 {
                 self as u64
             }
@@ -45,6 +51,8 @@ macro_rules! bits {
 bits!(u8 u32 usize);
 
 impl Bits for *mut () {
+    const POINTER: bool = true;
+
     fn into_bits(self) -> u64 {
         self.expose_provenance() as u64
     }
@@ -64,10 +72,66 @@ impl<T> Drop for Word<T> {
     }
 }
 
+/// Returns a place as the journal has it.
+pub(crate) fn in_journal(place: Place) -> journal::Place {
+    let (file, line, column) = match place {
+        Place::Source { file, line, column } => (file, line, column),
+        Place::Address(_) => ("", 0, 0),
+    };
+    journal::Place { file, line, column }
+}
+
 impl<T: Bits> Word<T> {
+    /// Notes a step for the trace.
+    fn note(&self, operation: Operation, place: Place, old: u64, new: u64) {
+        Journal::current().push(Entry {
+            word: std::ptr::from_ref(self).addr() as u64,
+            old,
+            new,
+            pointer: T::POINTER,
+            ..Entry::new(operation, execution::cpu(), in_journal(place))
+        });
+    }
+
+    fn update_as(
+        &self,
+        operation: Operation,
+        order: Ordering,
+        place: Place,
+        new: impl FnOnce(T) -> T,
+    ) -> T {
+        let mut written = 0;
+        let new = |bits| {
+            written = new(T::from_bits(bits)).into_bits();
+            Some(written)
+        };
+        let old = model::rmw(self.location, order, place, new);
+        self.note(operation, place, old, written);
+        T::from_bits(old)
+    }
+
     fn update(&self, order: Ordering, place: Place, new: impl FnOnce(T) -> T) -> T {
-        let new = |bits| Some(new(T::from_bits(bits)).into_bits());
-        T::from_bits(model::rmw(self.location, order, place, new))
+        self.update_as(Operation::Update, order, place, new)
+    }
+
+    fn read(&self, operation: Operation, order: Ordering, place: Place) -> T {
+        let value = model::load(self.location, order, place);
+        self.note(operation, place, value, value);
+        T::from_bits(value)
+    }
+
+    /// Waits: one event, unless the caller must not wait.
+    fn await_at(&self, order: Ordering, place: Place, mut done: impl FnMut(T) -> bool) -> T {
+        execution::about_to_wait();
+        if execution::must_not_wait() {
+            let value = self.read(Operation::Seen, order, place);
+            execution::may_wait(done(value), in_journal(place));
+            return value;
+        }
+        let ends = |bits| done(T::from_bits(bits));
+        let value = model::await_load(self.location, order, place, ends);
+        self.note(Operation::Seen, place, value, value);
+        T::from_bits(value)
     }
 }
 
@@ -86,17 +150,19 @@ unsafe impl<T: Bits + 'static> Atomic<T> for Word<T> {
 
     #[track_caller]
     fn load(&self, order: Ordering) -> T {
-        T::from_bits(model::load(self.location, order, Place::here()))
+        self.read(Operation::Load, order, Place::here())
     }
 
     #[track_caller]
     fn store(&self, value: T, order: Ordering) {
-        model::store(self.location, value.into_bits(), order, Place::here());
+        let (place, value) = (Place::here(), value.into_bits());
+        model::store(self.location, value, order, place);
+        self.note(Operation::Store, place, value, value);
     }
 
     #[track_caller]
     fn swap(&self, value: T, order: Ordering) -> T {
-        self.update(order, Place::here(), |_| value)
+        self.update_as(Operation::Swap, order, Place::here(), |_| value)
     }
 
     #[track_caller]
@@ -108,10 +174,13 @@ unsafe impl<T: Bits + 'static> Atomic<T> for Word<T> {
         failure: Ordering,
     ) -> Result<T, T> {
         let orders = Orders { success, failure };
-        let (current, new) = (current.into_bits(), new.into_bits());
-        model::compare_exchange(self.location, current, new, orders, false, Place::here())
-            .map(T::from_bits)
-            .map_err(T::from_bits)
+        let (current, new, place) = (current.into_bits(), new.into_bits(), Place::here());
+        let made = model::compare_exchange(self.location, current, new, orders, false, place);
+        match made {
+            Ok(old) => self.note(Operation::CompareExchange, place, old, new),
+            Err(old) => self.note(Operation::CompareFailed, place, old, current),
+        }
+        made.map(T::from_bits).map_err(T::from_bits)
     }
 
     /// A spin that may end by itself is one read: those before it only narrow what it may
@@ -119,20 +188,22 @@ unsafe impl<T: Bits + 'static> Atomic<T> for Word<T> {
     #[track_caller]
     fn spin(&self, order: Ordering, patience: Patience, mut poll: impl FnMut(T) -> Poll) -> T {
         let place = Place::here();
-        T::from_bits(match patience {
-            Patience::Forever => {
-                let ends = |bits| poll(T::from_bits(bits)) == Poll::Done;
-                model::await_load(self.location, order, place, ends)
-            }
-            Patience::Reads(_) => model::load(self.location, order, place),
-        })
+        let mut done = |value| poll(value) == Poll::Done;
+        if patience == Patience::Forever {
+            return self.await_at(order, place, done);
+        }
+        let value = self.read(Operation::InVain, order, place);
+        match done(value) {
+            true => execution::patient(),
+            false => execution::impatient(in_journal(place)),
+        }
+        value
     }
 
     // It does what the default does, but under the caller's name.
     #[track_caller]
-    fn spin_until(&self, order: Ordering, mut done: impl FnMut(T) -> bool) -> T {
-        let ends = |bits| done(T::from_bits(bits));
-        T::from_bits(model::await_load(self.location, order, Place::here(), ends))
+    fn spin_until(&self, order: Ordering, done: impl FnMut(T) -> bool) -> T {
+        self.await_at(order, Place::here(), done)
     }
 }
 
@@ -205,7 +276,7 @@ unsafe impl LockWord for Word<u32> {
     #[track_caller]
     fn swap_high_half(&self, value: u16, order: Ordering) -> u16 {
         let next = |old: u32| old & 0xffff | u32::from(value) << 16;
-        (self.update(order, Place::here(), next) >> 16) as u16
+        (self.update_as(Operation::Swap, order, Place::here(), next) >> 16) as u16
     }
 }
 
@@ -235,13 +306,20 @@ fn wake(word: &Word<u32>, most: usize, place: Place) -> usize {
             (old < times).then_some(times)
         });
     }
+    let wakes = match woken.len() {
+        0 => Operation::WakeNobody,
+        1 => Operation::Wake,
+        _ => Operation::WakeSome,
+    };
+    word.note(wakes, place, 0, 0);
     woken.len()
 }
 
 /// Sleeps on a word unless it holds something else.
 fn wait(word: &Word<u32>, expected: u32, place: Place) {
-    if world::may_wake_without_reason() && model::choose(2, place) == 1 {
-        world::wakes_without_reason();
+    // Whoever sleeps is interrupted as whoever spins; and then looks again.
+    execution::interrupt();
+    if execution::spurious() {
         return;
     }
     let own = model::thread_id();
@@ -256,11 +334,15 @@ fn wait(word: &Word<u32>, expected: u32, place: Place) {
     });
     // A full fence, as the system has in the call: pairs with that of who looks for sleepers.
     model::fence(Ordering::SeqCst, place);
-    if model::load(word.location, Ordering::Relaxed, place) == u64::from(expected) {
+    let value = model::load(word.location, Ordering::Relaxed, place);
+    if value == u64::from(expected) {
+        word.note(Operation::Sleep, place, value, value);
+        execution::falls_asleep(in_journal(place));
         // Pairs with the store of `wake`.
         model::await_load(called, Ordering::Acquire, place, |called| called >= times);
         return;
     }
+    word.note(Operation::NoSleep, place, value, u64::from(expected));
     model::rmw(queue, Ordering::AcqRel, place, |queue| {
         let mut others = 0;
         let mut at = 0;
@@ -283,23 +365,34 @@ unsafe impl Platform for Graphs {
 
     #[track_caller]
     fn fence(order: Ordering) {
+        let place = Place::here();
         if order != Ordering::Relaxed {
-            model::fence(order, Place::here());
+            model::fence(order, place);
+            let entry = Entry::new(Operation::Fence, execution::cpu(), in_journal(place));
+            Journal::current().push(entry);
         }
     }
 
-    fn relax() {}
+    #[track_caller]
+    fn relax() {
+        execution::interrupt();
+        execution::may_wait(false, in_journal(Place::here()));
+    }
 
     fn cpu() -> usize {
-        model::thread_id()
+        execution::number()
+    }
+
+    fn try_cpu() -> Option<usize> {
+        execution::is_numbered().then(Self::cpu)
     }
 
     fn node() -> usize {
-        model::thread_id() % 2
+        execution::numa_node()
     }
 
     fn now() -> u64 {
-        0
+        execution::now()
     }
 
     #[track_caller]
@@ -327,12 +420,13 @@ unsafe impl Platform for Graphs {
         made.first().map(|sleepers| &**sleepers)
     }
 
-    fn preferences(_: u32) -> u32 {
-        1
+    fn preferences(bound: u32) -> u32 {
+        execution::asks_for_preferences(bound);
+        execution::preferences()
     }
 
     fn virtualized() -> bool {
-        false
+        execution::virtualized()
     }
 
     fn queue_nodes(cpu: usize) -> &'static QueueNodes<Self> {

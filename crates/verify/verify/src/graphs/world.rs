@@ -5,8 +5,11 @@
 //! a lock asks for some ends, and the exploration begins again with them.
 
 use super::platform::Graphs;
+use crate::execution::{self, MAX_THREADS};
 use locklab_graph::Place;
 use locklab_graph::model::{self, Location};
+use locklab_locks::host::HELD_LOCKS;
+use locklab_locks::platform::{Atomic, Ordering};
 use locklab_locks::{HeldLocks, QueueNodes, Sleepers, VisibleReader};
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -39,8 +42,12 @@ type Lasting<T> = Vec<ManuallyDrop<T>>;
 struct World {
     asked: Cell<[bool; KINDS]>,
     running: Cell<bool>,
-    /// Whether each thread may still wake without being woken.
-    without_reason: RefCell<Vec<bool>>,
+    /// The number of each of the engine's threads in the model.
+    cpus: RefCell<Vec<usize>>,
+    /// The words by which threads of the model say that they have arrived.
+    arrivals: RefCell<Vec<Location>>,
+    /// Whether the model asked for what is not here.
+    beyond: Cell<bool>,
     made: RefCell<Option<Box<Made>>>,
     /// The word by which each thread is called when it sleeps, and how often it has slept.
     slept: RefCell<Vec<(Location, u64)>>,
@@ -51,47 +58,58 @@ thread_local! {
 }
 
 /// Forgets what the lock before has asked for.
-pub(super) fn configure() {
-    WORLD.with(|world| world.asked.set([false; KINDS]));
+pub(crate) fn configure() {
+    WORLD.with(|world| {
+        world.asked.set([false; KINDS]);
+        world.beyond.set(false);
+    });
 }
 
 /// Returns what locks have asked for.
-pub(super) fn asked() -> [bool; KINDS] {
+pub(crate) fn asked() -> [bool; KINDS] {
     WORLD.with(|world| world.asked.get())
 }
 
+/// Returns whether an execution runs in which the lock has asked for queue nodes.
+pub(crate) fn with_queue_nodes() -> bool {
+    is_running() && asked()[Words::Nodes as usize]
+}
+
 /// Returns whether an execution runs.
-pub(super) fn is_running() -> bool {
+pub(crate) fn is_running() -> bool {
     WORLD.try_with(|world| world.running.get()).unwrap_or(false)
 }
 
-/// Begins an execution with so many threads.
-pub(super) fn begin(threads: usize, without_reason: bool) {
+/// Begins an execution; called first in the model's main thread.
+pub(crate) fn begin() {
     let asked = asked();
-    let many = |kind: Words| if asked[kind as usize] { threads } else { 0 };
+    let many = |kind: Words| if asked[kind as usize] { MAX_THREADS } else { 0 };
     fn make<T: Default>(count: usize) -> Lasting<T> {
         (0..count)
             .map(|_| ManuallyDrop::new(T::default()))
             .collect()
     }
-    let used = |_| ManuallyDrop::new(QueueNodes::used(0));
+    let used = |cpu| ManuallyDrop::new(QueueNodes::used(execution::levels_in_use(cpu)));
     let made = Made {
         nodes: (0..many(Words::Nodes)).map(used).collect(),
-        readers: make(many(Words::Readers)),
+        readers: make(many(Words::Readers).min(execution::readers_with_an_entry())),
         held: make(many(Words::Held)),
         sleepers: make(many(Words::Sleepers).min(1)),
     };
-    let slept = (0..threads).map(|_| (Location::new(8), 0)).collect();
+    let words = || (0..MAX_THREADS).map(|_| Location::new(8));
+    let slept = words().map(|word| (word, 0)).collect();
+    let arrivals = words().collect();
     WORLD.with(|world| {
         world.running.set(true);
-        *world.without_reason.borrow_mut() = vec![without_reason; threads];
+        *world.cpus.borrow_mut() = vec![0];
+        *world.arrivals.borrow_mut() = arrivals;
         *world.made.borrow_mut() = Some(Box::new(made));
         *world.slept.borrow_mut() = slept;
     });
 }
 
 /// Ends it.
-pub(super) fn end() {
+pub(crate) fn end() {
     WORLD.with(|world| world.running.set(false));
 }
 
@@ -115,6 +133,94 @@ pub(super) fn words<T>(
     }
 }
 
+/// Returns the number of the thread that runs, in the model.
+pub(crate) fn cpu() -> usize {
+    let thread = model::thread_id();
+    WORLD.with(|world| world.cpus.borrow().get(thread).copied().unwrap_or(0))
+}
+
+/// Numbers the thread that runs.
+pub(crate) fn set_cpu(cpu: usize) {
+    let thread = model::thread_id();
+    WORLD.with(|world| {
+        let mut cpus = world.cpus.borrow_mut();
+        let room = cpus.len().max(thread + 1);
+        cpus.resize(room, 0);
+        cpus[thread] = cpu;
+    });
+}
+
+/// Tells the others that a thread has arrived.
+pub(crate) fn arrive(cpu: usize) {
+    let word = WORLD.with(|world| world.arrivals.borrow()[cpu]);
+    // Pairs with the wait of `await_arrival`.
+    model::store(word, 1, Ordering::Release, Place::here());
+}
+
+/// Waits for that.
+pub(crate) fn await_arrival(cpu: usize) {
+    let word = WORLD.with(|world| world.arrivals.borrow()[cpu]);
+    let arrived = |value| value != 0;
+    // Pairs with the store of `arrive`.
+    model::await_load(word, Ordering::Acquire, Place::here(), arrived);
+}
+
+/// Chooses between two, each of which is explored.
+pub(crate) fn choose() -> bool {
+    model::choose(2, Place::here()) == 1
+}
+
+/// Ends the exploration if the engine runs it: the model does what only loom can.
+pub(crate) fn is_beyond() {
+    if is_running() {
+        WORLD.with(|world| world.beyond.set(true));
+        model::error("a model of loom alone", Place::here());
+    }
+}
+
+/// Returns whether the model does.
+pub(crate) fn was_beyond() -> bool {
+    WORLD.with(|world| world.beyond.get())
+}
+
+/// Returns what a CPU has not given back, if it holds no lock. Only one thread is left.
+pub(crate) fn left_behind() -> Option<&'static str> {
+    let made = WORLD.with(|world| world.made.borrow().as_deref().map(std::ptr::from_ref));
+    // SAFETY: as in `words`.
+    let made = unsafe { &*made? };
+    let mut nodes = made.nodes.iter().enumerate();
+    if nodes.any(|(cpu, nodes)| nodes.in_use() != execution::levels_in_use(cpu)) {
+        return Some("a queue node of a CPU is not given back");
+    }
+    let sleeps = made.sleepers.iter().any(|place| {
+        // SAFETY: looked at only.
+        let queue = unsafe { place.queue() };
+        let head = queue.first.word().load(Ordering::Relaxed);
+        !head.is_null() || queue.lock.load(Ordering::Relaxed) != 0
+    });
+    if sleeps {
+        return Some("a thread is still in a queue of sleepers");
+    }
+    let left = made.held.iter().any(|held| {
+        // SAFETY: looked at only.
+        let table = unsafe { held.table() };
+        let waits = table.state.load(Ordering::Relaxed) as usize & HELD_LOCKS != 0;
+        waits
+            || table
+                .locks
+                .iter()
+                .any(|lock| lock.load(Ordering::Relaxed) != 0)
+    });
+    if left {
+        return Some("a CPU is said to hold or await a lock");
+    }
+    let reads = made.readers.iter().any(|reader| {
+        // SAFETY: looked at only.
+        unsafe { reader.lock() }.load(Ordering::Relaxed) != 0
+    });
+    reads.then_some("a CPU is said to read a lock")
+}
+
 /// Notes that a thread sleeps, and returns how often it has done so.
 pub(super) fn sleeps(thread: usize) -> u64 {
     WORLD.with(|world| {
@@ -127,16 +233,4 @@ pub(super) fn sleeps(thread: usize) -> u64 {
 /// Returns the word by which a sleeping thread is called.
 pub(super) fn called(thread: usize) -> Location {
     WORLD.with(|world| world.slept.borrow()[thread].0)
-}
-
-/// Returns whether the thread that runs may wake without being woken: once.
-pub(super) fn may_wake_without_reason() -> bool {
-    let thread = model::thread_id();
-    WORLD.with(|world| world.without_reason.borrow().get(thread) == Some(&true))
-}
-
-/// Notes that it does.
-pub(super) fn wakes_without_reason() {
-    let thread = model::thread_id();
-    WORLD.with(|world| world.without_reason.borrow_mut()[thread] = false);
 }

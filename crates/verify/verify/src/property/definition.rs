@@ -42,10 +42,18 @@ pub struct Property {
     /// Says what may be the cause if all wait and nobody has ever held the lock.
     pub(crate) never_held: Option<&'static str>,
     /// Prepares the process of the model, if that is needed.
-    pub(crate) first: Option<Arc<dyn Fn() + Send + Sync>>,
+    pub(crate) first: Option<Model>,
     /// Runs as the first thread of an execution.
-    pub(crate) model: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) model: Model,
+    /// The same, with a lock of the engine of [`crate::graphs`], if there is one.
+    pub(crate) graphs: Option<Model>,
+    /// Says whether it is no part of the record: explored where no mutants are, and by that
+    /// engine as far as eight times the executions.
+    pub(crate) unrecorded: bool,
 }
+
+/// What the first thread of an execution does.
+pub(crate) type Model = Arc<dyn Fn() + Send + Sync>;
 
 impl Property {
     /// Returns a promise of `lock`, among so many threads, that `model` checks.
@@ -59,6 +67,8 @@ impl Property {
         // With three threads sleeps end when they are ended: the choice at
         // each would leave no room for more than one preemption.
         let choices = lock.info().parks && threads < 3;
+        let of_graphs = lock.is_of_graphs();
+        let model: Model = Arc::new(move || model(&lock));
         Self {
             name,
             threads,
@@ -75,7 +85,9 @@ impl Property {
             },
             never_held: None,
             first: None,
-            model: Arc::new(move || model(&lock)),
+            graphs: of_graphs.then(|| model.clone()),
+            unrecorded: false,
+            model,
         }
     }
 
@@ -100,6 +112,8 @@ impl Property {
             never_held: None,
             first: None,
             model: Arc::new(model),
+            graphs: None,
+            unrecorded: false,
         }
     }
 
@@ -144,6 +158,7 @@ impl Property {
     /// execution, before the lock is made.
     pub fn after(mut self, before: impl Fn() + Send + Sync + 'static) -> Self {
         let model = self.model.clone();
+        self.graphs = None;
         self.model = Arc::new(move || {
             before();
             model();

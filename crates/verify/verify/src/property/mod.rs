@@ -38,8 +38,8 @@ pub(crate) use special::{
 use std::sync::Arc;
 
 pub(crate) use exclusion::{
-    after_a_failed_try, called_back, many_turns, moves_between_nodes, passed_over_in_queue,
-    sent_off_and_called, wraps_during_preemption,
+    after_a_failed_try, called_back, exclusion_of_four, many_turns, moves_between_nodes,
+    passed_over_in_queue, sent_off_and_called, wraps_during_preemption,
 };
 pub(crate) use fairness::{
     announced, handed_over, in_order_again_and_again, in_order_within_a_node, lets_others_in,

@@ -4,7 +4,7 @@ use super::definition::{Lock, Property};
 use super::interrupts::interrupting;
 use super::table::{TURNS, Table, join, join_all, let_others_wait, spawn, spawn_until_it_waits};
 use crate::execution;
-use loom::thread::JoinHandle;
+use crate::threads::Thread;
 
 /// Returns the promise that a lock that passes over waiters that do not run is first
 /// come, first served while time stands still: the first waits when it first looks in
@@ -238,7 +238,7 @@ fn arrive_when_it_has_looked_after(moment: u64, looked: bool) {
     });
 }
 
-fn served_in_order(table: &'static Table, waiters: [JoinHandle<()>; 2], expected: &[usize]) {
+fn served_in_order(table: &'static Table, waiters: [Thread; 2], expected: &[usize]) {
     join_all(waiters);
     assert_eq!(table.entered(), expected, "who runs loses its place");
     table.finish();

@@ -7,8 +7,7 @@ use super::table::{
     TURNS, Table, await_entered, join, join_all, let_others_wait, run, spawn, spawn_until_it_waits,
 };
 use crate::execution::{self, Setting};
-use crate::platform::Loom;
-use locklab_locks::platform::Platform;
+use crate::threads;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -321,13 +320,13 @@ fn given_up_node_ends(lock: &Lock, try_again: bool) {
             table.unlock_with(&own);
         } else if try_again {
             while !table.try_lock_with(&own) {
-                Loom::relax();
+                threads::relax();
             }
             table.enter();
             table.unlock_with(&own);
         } else {
             while !table.is_idle(&own) {
-                Loom::relax();
+                threads::relax();
             }
         }
         drop(own);

@@ -7,6 +7,8 @@ use crate::execution::{self, MAX_THREADS, WaitRule};
 use crate::journal::Operation;
 use crate::specification::{Answer, Interface, Operation as Call, Reference, Wrong};
 use crate::subject::{Context, Instance};
+use crate::threads::{Data, Thread};
+pub(crate) use crate::threads::{join, join_all, spawn};
 use locklab_locks::{Fairness, Info};
 use std::cell::RefCell;
 
@@ -18,8 +20,8 @@ pub(super) struct Table {
     pub(super) info: Info,
     contexts: Vec<Context>,
     /// Every access without a happens-before from the one before is a race,
-    /// which loom reports.
-    data: loom::cell::UnsafeCell<u32>,
+    /// which the engine reports.
+    data: Data,
     /// The threads that were inside, in order. Seen by the harness only.
     entered: RefCell<Vec<usize>>,
     /// The threads that have read inside, in order.
@@ -71,7 +73,7 @@ impl Table {
             reference: RefCell::new(reference(&info)),
             info,
             contexts,
-            data: loom::cell::UnsafeCell::new(0),
+            data: Data::new(),
             entered: RefCell::default(),
             read: RefCell::default(),
         }))
@@ -86,9 +88,7 @@ impl Table {
     #[track_caller]
     pub(super) fn enter(&self) {
         execution::remark(Operation::Enter, || {
-            // SAFETY: this is what is being checked; loom reports a race before
-            // the access is made.
-            self.data.with_mut(|data| unsafe { *data += 1 });
+            self.data.add(1);
             self.entered.borrow_mut().push(execution::cpu());
         });
     }
@@ -97,8 +97,7 @@ impl Table {
     #[track_caller]
     pub(super) fn enter_reading(&self) {
         execution::remark(Operation::Read, || {
-            // SAFETY: this is what is being checked.
-            self.data.with(|data| unsafe { *data });
+            self.data.read();
             self.read.borrow_mut().push(self.entered.borrow().len());
         });
     }
@@ -402,8 +401,7 @@ impl Table {
         if let Some(what) = execution::left_behind() {
             panic!("{what}");
         }
-        // SAFETY: as `enter`.
-        let data = self.data.with(|data| unsafe { *data });
+        let data = self.data.read();
         assert_eq!(data as usize, entered, "an update of the data is lost");
         self.abandon();
     }
@@ -454,7 +452,11 @@ fn context(lock: &dyn Instance, cpu: usize) -> Context {
 unsafe impl Sync for Table {}
 
 /// Runs `body` in `threads` modelled threads, the main one among them.
-pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table, usize)) {
+pub(super) fn run(
+    table: &'static Table,
+    threads: usize,
+    body: impl Fn(&'static Table, usize) + Copy + 'static,
+) {
     let others: Vec<_> = (1..threads)
         .map(|cpu| spawn(cpu, move || body(table, cpu)))
         .collect();
@@ -463,36 +465,10 @@ pub(super) fn run(table: &'static Table, threads: usize, body: fn(&'static Table
     table.finish();
 }
 
-pub(crate) fn spawn(cpu: usize, body: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
-    spawn_boxed(cpu, Box::new(body))
-}
-
-/// Spawns a modelled thread: one function for the bodies of all models.
-fn spawn_boxed(cpu: usize, body: Box<dyn FnOnce()>) -> loom::thread::JoinHandle<()> {
-    execution::set_part(cpu, true);
-    loom::thread::spawn(move || {
-        execution::set_cpu(cpu);
-        body();
-        execution::set_part(cpu, false);
-    })
-}
-
-pub(crate) fn join(thread: loom::thread::JoinHandle<()>) {
-    execution::set_part(execution::cpu(), false);
-    thread
-        .join()
-        .expect("a modelled thread fails the model as a whole");
-    execution::set_part(execution::cpu(), true);
-}
-
-pub(crate) fn join_all(threads: impl IntoIterator<Item = loom::thread::JoinHandle<()>>) {
-    threads.into_iter().for_each(join);
-}
-
 /// Holds what the threads of a model share that is about no lock, and data.
 pub(crate) struct Shared<T> {
     pub(crate) inner: T,
-    data: loom::cell::UnsafeCell<u32>,
+    data: Data,
 }
 
 // SAFETY: as `Table`; loom reports two that use a cell at once.
@@ -502,23 +478,17 @@ impl<T: 'static> Shared<T> {
     /// Adds to the data, and returns it. An access without a happens-before
     /// from the one before is a race.
     pub(crate) fn add(&self, more: u32) -> u32 {
-        // SAFETY: this is what is being checked; loom reports a race before
-        // the access is made.
-        self.data.with_mut(|data| unsafe {
-            *data = data.read().wrapping_add(more);
-            *data
-        })
+        self.data.add(more)
     }
 
     /// Reads the data, beside others that read it.
     pub(crate) fn read(&self) -> u32 {
-        // SAFETY: this is what is being checked.
-        self.data.with(|data| unsafe { *data })
+        self.data.read()
     }
 
     /// Runs each body in a thread, the first in the main one.
     pub(crate) fn run<const N: usize>(inner: T, bodies: [fn(&Self); N]) -> Box<Self> {
-        let data = loom::cell::UnsafeCell::new(0);
+        let data = Data::new();
         // For ever if the model fails: what loom has abandoned is not dropped.
         let shared: &'static Self = Box::leak(Box::new(Self { inner, data }));
         let begin = |cpu: usize| spawn(cpu, move || bodies[cpu](shared));
@@ -535,16 +505,11 @@ pub(super) const TURNS: usize = 4;
 
 /// Lets the others go on until they wait.
 pub(super) fn let_others_wait(turns: usize) {
-    for _ in 0..turns {
-        loom::thread::yield_now();
-    }
+    execution::let_others_run(turns);
 }
 
 /// Starts `body` as thread `cpu`, which goes on until it waits.
-pub(super) fn spawn_until_it_waits(
-    cpu: usize,
-    body: impl FnOnce() + 'static,
-) -> loom::thread::JoinHandle<()> {
+pub(super) fn spawn_until_it_waits(cpu: usize, body: impl FnOnce() + 'static) -> Thread {
     let thread = spawn(cpu, body);
     let_others_wait(TURNS);
     thread

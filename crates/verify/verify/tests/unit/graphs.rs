@@ -1,5 +1,8 @@
 use super::*;
-use crate::explore::Reads;
+use crate::graphs::Graphs;
+use crate::property::promises;
+use crate::run::properties_of;
+use crate::subject::subject;
 use locklab_locks::platform::{Atomic, Ordering, Platform};
 use locklab_locks::{Info, RawLock};
 
@@ -45,53 +48,37 @@ broken!(Unpublished, |word| {
     while word.swap(1, Ordering::Acquire) != 0 {}
 });
 
-fn failure<L: RawLock<Graphs>>() -> FailureKind {
-    let lock = crate::subject::subject::<Graphs, L>();
-    let report = explore(&lock, Every::Exclusion(2), &Options::default());
-    report.expect("a lock").error.expect("a failure").kind
+fn named<'a>(all: &'a [Property], name: &str) -> &'a Property {
+    let mut named = all.iter().filter(|property| property.name == name);
+    named.next().expect("a promise of every lock")
+}
+
+fn failure<L: RawLock<Graphs>>() -> crate::explore::Failure {
+    let all = promises(&subject::<Graphs, L>());
+    let explored = explore_every(named(&all, "exclusion"), Limits::default());
+    match explored.expect("a lock").outcome {
+        Outcome::Fails(failure) => failure,
+        outcome => panic!("{outcome:?}"),
+    }
 }
 
 #[test]
 fn broken_locks_are_found() {
-    assert_eq!(failure::<Torn<Graphs>>(), FailureKind::DataRace);
-    assert_eq!(failure::<Unpublished<Graphs>>(), FailureKind::DataRace);
+    for failure in [failure::<Torn<Graphs>>(), failure::<Unpublished<Graphs>>()] {
+        assert_eq!(
+            failure.message,
+            "two accesses are not ordered: one does not see the other's writes"
+        );
+        let inside = |step: &&crate::trace::Step| step.what == "IS INSIDE";
+        assert_eq!(failure.trace.iter().filter(inside).count(), 2);
+    }
 }
 
 #[test]
-fn a_row_goes_beyond_its_bound_where_every_execution_is_explored() {
-    let row = |name| PropertyResult {
-        name,
-        checker: Checker::Loom,
-        threads: 3,
-        preemptions: Some(3),
-        executions: 1,
-        seconds: 0.0,
-        outcome: Verdict::Cut,
-        left_out: vec!["a loop".to_owned()],
-        schedules: 1,
-        reads: Reads::One,
-        failure: None,
-        trace: Vec::new(),
-    };
-    let three = |lock| beyond_the_bound(lock, row("exclusion of three"));
-    let ticket = three("ticket");
-    assert_eq!(
-        (ticket.outcome, ticket.checker),
-        (Verdict::Holds, Checker::Graphs)
-    );
-    assert_eq!((ticket.executions, ticket.preemptions), (36, None));
-    assert!(ticket.left_out.is_empty());
-    // Its waiters sleep; its waiters do not end; and this is no exclusion.
-    for (lock, name) in [
-        ("futex", "exclusion of three"),
-        ("malthusian", "reuse"),
-        ("ticket", "fifo"),
-    ] {
-        let row = beyond_the_bound(lock, row(name));
-        assert_eq!(
-            (row.outcome, row.checker),
-            (Verdict::Cut, Checker::Loom),
-            "{lock}"
-        );
-    }
+fn a_model_of_loom_alone_is_left_to_it() {
+    let ticket = properties_of("ticket").expect("a lock");
+    let of = |name| explore_every(named(&ticket, name), Limits::default());
+    assert_eq!(of("exclusion of three").map(|e| e.executions), Some(6));
+    assert!(of("queue formed before").is_some());
+    assert!(of("a place in the end").is_none());
 }
