@@ -5,7 +5,6 @@
 //! what belongs to the family of another.
 
 use crate::alpha::ALPHA;
-use crate::early_stop::{EarlyStop, Stopping};
 use crate::estimate::{Estimate, estimate_any, p_exceeds};
 use crate::family::Family;
 use crate::normal;
@@ -33,8 +32,6 @@ pub struct Comparison {
     /// δ of this comparison where it has its own, decided before the run, instead
     /// of that of the settings: a fraction.
     pub delta: Option<f64>,
-    /// Says how the number of pairs was decided.
-    pub stopping: Stopping,
 }
 
 impl Comparison {
@@ -47,7 +44,6 @@ impl Comparison {
             role: Role::Primary,
             bias_band: None,
             delta: None,
-            stopping: Stopping::Fixed,
         }
     }
 
@@ -115,12 +111,7 @@ impl Comparison {
         if let Some(delta) = self.delta.filter(|x| !(*x > 0.0 && x.is_finite())) {
             return Err(BadSetting::Delta(delta));
         }
-        match self.stopping {
-            Stopping::Early { sigma_d } if !(sigma_d > 0.0 && sigma_d.is_finite()) => {
-                Err(BadSetting::SigmaD(index, sigma_d))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Finds everything that does not depend on the other comparisons. A verdict
@@ -189,24 +180,15 @@ impl Comparison {
     }
 
     fn p(&self, estimate: &Estimate) -> f64 {
-        match (self.stopping, &self.samples) {
+        match &self.samples {
             // Of two samples the band is a drift that may have been as large: all of
             // a family are shifted alike, so its interval must be tested and not
             // only zero.
-            (_, Samples::Independent(samples)) => {
+            Samples::Independent(samples) => {
                 let band = self.bias_band.unwrap_or(0.0).ln_1p();
                 p_exceeds(samples, self.direction, estimate.theta, band)
             }
-            (Stopping::Fixed, _) => estimate.p,
-            (Stopping::Early { sigma_d }, Samples::Pairs(pairs)) => {
-                let mut watch = EarlyStop::new(sigma_d);
-                for pair in pairs {
-                    if let Some(d) = pair.difference(self.direction) {
-                        watch.push(d);
-                    }
-                }
-                watch.p()
-            }
+            Samples::Pairs(_) => estimate.p,
         }
     }
 
@@ -338,9 +320,6 @@ impl Comparison {
         }
         if independent {
             warnings.push(Warning::DriftNotControlled);
-        }
-        if self.stopping != Stopping::Fixed {
-            warnings.push(Warning::IntervalAfterEarlyStop);
         }
         if estimate.method == Method::Normal {
             warnings.push(match estimate.sampling {

@@ -66,8 +66,7 @@
 //! [`bias_band`] measures b from A/A pairs, once for each workload and metric
 //! of a machine; [`aa_check`] asks of a session of baseline against baseline
 //! whether it called more than 5 % allow. [`pairs_needed`] says how many pairs
-//! a session must have before it can call anything, [`EarlyStop`] when it may
-//! end before that, and [`interim()`] when one comparison of many may give
+//! a session must have before it can call anything, and [`interim()`] when one comparison of many may give
 //! its time to the others.
 //!
 //! # Features
@@ -86,7 +85,6 @@
 mod aa;
 mod alpha;
 mod best;
-mod early_stop;
 mod estimate;
 mod family;
 mod interaction;
@@ -108,7 +106,6 @@ mod warning;
 pub use aa::{AaCheck, aa_check, bias_band};
 pub use alpha::ALPHA;
 pub use best::{Looks, Standing, best, blocks_needed, have_left};
-pub use early_stop::{EarlyStop, Stopping};
 pub use estimate::{Estimate, Interval, Shown, estimate, estimate_independent};
 pub use family::{Family, fewest_callable, pairs_needed, smallest_p};
 pub use interaction::{INTERACTION, Interaction, interaction};

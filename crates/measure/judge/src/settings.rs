@@ -86,9 +86,6 @@ pub enum BadSetting {
     /// The bias band of the comparison with this index is negative or not
     /// finite.
     BiasBand(usize, f64),
-    /// The expected σ_d of the comparison with this index is not positive and
-    /// finite.
-    SigmaD(usize, f64),
 }
 
 impl fmt::Display for BadSetting {
@@ -110,11 +107,6 @@ impl fmt::Display for BadSetting {
                 f,
                 "the bias band of comparison {i} is {x}; measure it again with --aa, or leave it \
                  out"
-            ),
-            Self::SigmaD(i, x) => write!(
-                f,
-                "the expected spread of comparison {i} is {x}; give a positive number, such as \
-                 0.01 for 1 %, or do not stop early"
             ),
         }
     }

@@ -106,9 +106,6 @@ pub enum Warning {
     },
     /// Nothing pairs the runs, so a drift between the sides looks like an effect.
     DriftNotControlled,
-    /// The session could stop early; its interval holds for a fixed number of
-    /// pairs only.
-    IntervalAfterEarlyStop,
     /// Too many pairs for the exact distribution.
     NormalApproximation {
         /// Counts the pairs that there are.
@@ -219,10 +216,6 @@ impl fmt::Display for Warning {
             Self::NoVariation => f.write_str(
                 "every pair gave the same difference; vary the seed, the layout or the boot \
                  between pairs, or take a finer metric",
-            ),
-            Self::IntervalAfterEarlyStop => f.write_str(
-                "the session could stop early: better and worse hold at any look, the interval \
-                 does not; for the size of the effect, measure a fixed number of pairs",
             ),
             Self::NormalApproximation { pairs } => write!(
                 f,

@@ -10,9 +10,8 @@
 //! --nocapture` prints the figures.
 
 use locklab_judge::{
-    ALPHA, Comparison, Direction, EarlyStop, Family, Judged, JudgedRegion, Order, Pair, Region,
-    Settings, Stopping, Verdict, Warning, aa_check, bias_band, coin, estimate, fork_seed, judge,
-    judge_regions,
+    ALPHA, Comparison, Direction, Family, Judged, JudgedRegion, Order, Pair, Region, Settings,
+    Verdict, Warning, aa_check, bias_band, coin, estimate, fork_seed, judge, judge_regions,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -251,107 +250,6 @@ fn flat_at_the_edge_of_the_margin_is_claimed_no_more_than_it_may() {
     println!("as many pairs as it takes: {enough} % flat; too much noise: {too_noisy} %");
     assert_between("flat where it is", enough, 72.0, 88.0);
     assert!(too_noisy < enough);
-}
-
-/// Peeking with t errs in far more than 5 %; the e-value may be looked at
-/// after every pair, whatever the tails.
-#[test]
-fn stopping_early_is_wrong_less_often_than_peeking() {
-    /// Returns t(0.975, n − 1), within 1 % from n = 8 on.
-    fn critical(n: usize) -> f64 {
-        let df = (n - 1) as f64;
-        1.96 + 2.37 / df + 2.8 / (df * df)
-    }
-    const LOOKS: usize = 100;
-    let heavy = StudentT::new(2.0).unwrap();
-    let sample = |s: u64, tails: bool| -> Vec<f64> {
-        let mut rng = rng(s);
-        (0..LOOKS)
-            .map(|_| {
-                if tails {
-                    heavy.sample(&mut rng)
-                } else {
-                    normal(&mut rng)
-                }
-            })
-            .collect()
-    };
-    for (tails, sigma_d) in [(false, 1.0), (false, 0.3), (false, 3.0), (true, 1.0)] {
-        let e_value = percent_of_sessions(|s| {
-            let mut watch = EarlyStop::new(sigma_d);
-            sample(s, tails).into_iter().any(|d| {
-                watch.push(d);
-                watch.may_stop()
-            })
-        });
-        println!("heavy tails {tails}, σ_d {sigma_d}: {e_value} % stop wrongly");
-        assert!(e_value <= 5.0, "{e_value}");
-    }
-    let peeking = percent_of_sessions(|s| {
-        let d = sample(s, false);
-        (8..=LOOKS).any(|n| {
-            let (mean, variance) = mean_and_variance(&d[..n]);
-            mean.abs() / (variance / n as f64).sqrt() > critical(n)
-        })
-    });
-    println!("peeking with t: {peeking} %");
-    assert!(peeking > 20.0, "{peeking}");
-
-    // The price, and that verdicts keep what the e-value promises.
-    let called = |effect: f64, stopping: Stopping| {
-        percent_of_sessions(|s| {
-            let mut rng = rng(s);
-            let mut watch = EarlyStop::new(SIGMA);
-            let mut pairs = Vec::new();
-            while pairs.len() < PAIRS {
-                let d = SIGMA * (effect + normal(&mut rng));
-                pairs.push(Pair::new(1.0, d.exp(), Order::BaselineFirst));
-                watch.push(d);
-                if stopping != Stopping::Fixed && pairs.len() >= 8 && watch.may_stop() {
-                    break;
-                }
-            }
-            let mut comparison = Comparison::primary(pairs, Direction::HigherIsBetter);
-            comparison.stopping = stopping;
-            let judged = judge(&[comparison], &settings(Family::Holm)).unwrap();
-            matches!(judged[0].verdict, Verdict::Better)
-        })
-    };
-    let early = Stopping::Early { sigma_d: SIGMA };
-    for effect in [0.0, 0.66, 1.0, 1.5, 2.0] {
-        let (fixed, early) = (called(effect, Stopping::Fixed), called(effect, early));
-        println!("effect {effect} s_d: {fixed} % better with 20 pairs, {early} % stopping early");
-    }
-    assert!(called(0.0, early) < 2.5);
-    assert!(called(2.0, early) > 90.0);
-}
-
-/// Early stopping looks away from flat, so it must not claim it more often.
-#[test]
-fn flat_after_an_early_stop_keeps_its_error_rate() {
-    let delta = 0.01_f64.ln_1p();
-    for scale in [0.3, 0.6] {
-        let sigma_d = scale * SIGMA;
-        let flat = percent_of_sessions(|s| {
-            let mut rng = rng(s);
-            let mut watch = EarlyStop::new(sigma_d);
-            let mut pairs = Vec::new();
-            while pairs.len() < 40 {
-                let d = delta + sigma_d * normal(&mut rng);
-                pairs.push(Pair::new(1.0, d.exp(), Order::BaselineFirst));
-                watch.push(d);
-                if pairs.len() >= 8 && watch.may_stop() {
-                    break;
-                }
-            }
-            let mut comparison = Comparison::primary(pairs, Direction::HigherIsBetter);
-            comparison.stopping = Stopping::Early { sigma_d };
-            let judged = judge(&[comparison], &Settings::default()).unwrap();
-            matches!(judged[0].verdict, Verdict::Flat { .. })
-        });
-        println!("σ_d {sigma_d}, stopping early at δ: {flat} % flat");
-        assert!(flat <= 6.5, "{flat}");
-    }
 }
 
 /// A family of workloads of which those that are unclear after a round of ten pairs get

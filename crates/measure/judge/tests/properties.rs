@@ -2,7 +2,7 @@
 
 use locklab_judge::{
     ALPHA, Comparison, Direction, Estimate, Family, FaultKind, Order, Pair, Settings, Side,
-    Stopping, Verdict, aa_check, bias_band, coin, estimate, fork_seed, judge,
+    Verdict, aa_check, bias_band, coin, estimate, fork_seed, judge,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -243,7 +243,6 @@ proptest! {
         direction in direction(),
         delta in prop::num::f64::ANY,
         band in prop::option::of(prop_oneof![0.0..0.1_f64, prop::num::f64::ANY]),
-        sigma_d in prop::num::f64::ANY,
         min_pairs in 0..12_usize,
         tolerated_failures in prop_oneof![0.0..=1.0_f64, prop::num::f64::ANY],
         family in prop::sample::select(vec![
@@ -261,9 +260,6 @@ proptest! {
                     Comparison::primary(pairs, direction)
                 };
                 c.bias_band = band;
-                if i == 1 {
-                    c.stopping = Stopping::Early { sigma_d };
-                }
                 c
             })
             .collect();

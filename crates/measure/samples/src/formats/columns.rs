@@ -27,7 +27,7 @@ const BETTER: &[&str] = &["better", "direction"];
 #[rustfmt::skip]
 const ASIDE: &[&str] = &[
     "run", "iteration", "rep", "repetition", "round", "sample", "index", "id", "#", "date",
-    "comment", "note",
+    "comment", "note", "commit", "sha", "revision", "branch", "build", "label", "pid", "seed",
 ];
 
 /// Titles of statistics, which are no samples.

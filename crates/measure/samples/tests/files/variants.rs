@@ -353,7 +353,7 @@ fn lists_of_services() {
 fn tables() {
     // A parameter is a part of the name, a number of a run is not.
     reads(
-        "name,threads,run,value,unit\na,1,1,5,ms\na,1,2,6,ms\na,4,1,7,ms\n",
+        "name,threads,run,value,unit,commit\na,1,1,5,ms,x\na,1,2,6,ms,y\na,4,1,7,ms,x\n",
         &["a threads=1: 5ms x2", "a threads=4: 7ms x1"],
     );
     reads(
