@@ -40,7 +40,8 @@ const REPORTS: [&str; 3] = ["virt-backoff", "mplock-anderson", "qspinlock-xfs"];
 /// simulation fails, [`Error::Interrupted`] after Ctrl-C.
 pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     let known: Vec<&str> = EXPERIMENTS.iter().map(|(name, ..)| *name).collect();
-    let is_sleeping = |name: &&str| Group::of(name) == Some(Group::Sleeping);
+    const SLEEPING: [Group; 2] = [Group::Sleeping, Group::Unnamed];
+    let is_sleeping = |name: &&str| Group::of(name).is_some_and(|of| SLEEPING.contains(&of));
     let typed: Vec<&str> = args.names.iter().map(String::as_str).collect();
     let names: Vec<&str> = match typed[..] {
         ["all"] => known.clone(),
@@ -79,7 +80,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     let scores = match typed[..] {
         ["all"] => Some(report::scores(&reproductions)),
-        ["sleeping"] => Some(report::scores_of(Group::Sleeping, &reproductions)),
+        ["sleeping"] => Some(report::scores_of(&SLEEPING, &reproductions)),
         _ => None,
     };
     if common.json {

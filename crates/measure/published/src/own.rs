@@ -416,6 +416,8 @@ impl OwnReference {
             group: None,
             machine: self.machine.name.clone(),
             near: None,
+            placement: self.placement.name(),
+            rule: self.rule,
             source: self.source.clone(),
             settled_by: None,
             shape: None,

@@ -31,6 +31,8 @@ pub fn document(report: &Reproduction) -> Document {
     if let Some(group) = report.group {
         facts.push(("Group".into(), group.title().into()));
     }
+    facts.push(("Placement".into(), report.placement.into()));
+    facts.push(("Rule".into(), report.rule.words().into()));
     facts.push(("Trace hash".into(), format!("{:016x}", report.trace_hash)));
     document.head = facts;
     match &report.shape {
@@ -209,21 +211,20 @@ pub fn alone(section: Section) -> Document {
 /// misses.
 #[must_use]
 pub fn scores(reports: &[Reproduction]) -> Document {
-    let mut document = titled("Published experiments that were simulated, and their scores".into());
-    for group in Group::ALL {
-        document.push(table_of(group, reports));
-    }
-    document.push(meaning());
-    document.push(trust(reports));
-    document.push(missed(reports));
+    let mut document = scores_of(&Group::ALL, reports);
+    document
+        .sections
+        .insert(Group::ALL.len() + 1, trust(reports));
     document
 }
 
-/// Returns the score of one group, with its misses.
+/// Returns the scores of these groups, with their misses.
 #[must_use]
-pub fn scores_of(group: Group, reports: &[Reproduction]) -> Document {
-    let mut document = titled("Published experiments that were simulated, and their score".into());
-    document.push(table_of(group, reports));
+pub fn scores_of(groups: &[Group], reports: &[Reproduction]) -> Document {
+    let mut document = titled("Published experiments that were simulated, and their scores".into());
+    for group in groups {
+        document.push(table_of(*group, reports));
+    }
     document.push(meaning());
     document.push(missed(reports));
     document

@@ -158,6 +158,10 @@ pub struct Reproduction {
     pub machine: String,
     /// Says how close that is to the published one.
     pub near: Option<String>,
+    /// The CPUs that threads get, by the name of the placement.
+    pub placement: &'static str,
+    /// The rule by which the figures were made.
+    pub rule: Rule,
     /// The source of the published figures.
     pub source: String,
     /// Holds what would settle the figures that the model misses.
@@ -363,6 +367,8 @@ pub fn simulate_experiment(
             format!("{} with {}", experiment.machine, facts.join(", "))
         },
         near: experiment.near.clone(),
+        placement: experiment.placement.name(),
+        rule: experiment.rule,
         source: reference.source.clone(),
         settled_by: experiment.settled_by.clone(),
         shape,

@@ -42,6 +42,17 @@ impl Rule {
         }
     }
 
+    /// Returns what a rate by it means, for a report.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::FixedTime => "all work until a time is over",
+            Self::FixedWork => "as much work by each thread, until the last has ended",
+            Self::FixedWorkByMean => {
+                "as much work by each thread, over the mean of the threads' own times"
+            }
+        }
+    }
+
     /// Returns the rule of this name.
     ///
     /// # Errors

@@ -15,11 +15,18 @@ pub enum Group {
     EvaluatedOnly,
     /// The same for locks that sleep and of more threads than CPUs.
     Sleeping,
+    /// The same where the source does not name the machine.
+    Unnamed,
 }
 
 impl Group {
     /// All, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Structure, Self::EvaluatedOnly, Self::Sleeping];
+    pub const ALL: [Self; 4] = [
+        Self::Structure,
+        Self::EvaluatedOnly,
+        Self::Sleeping,
+        Self::Unnamed,
+    ];
 
     /// Returns the name in reports.
     pub fn title(self) -> &'static str {
@@ -27,6 +34,7 @@ impl Group {
             Self::Structure => "may inform structure",
             Self::EvaluatedOnly => "evaluated only",
             Self::Sleeping => "locks that sleep, and more threads than CPUs; evaluated only",
+            Self::Unnamed => "the same on machines that nobody names; in no other score",
         }
     }
 
@@ -36,6 +44,7 @@ impl Group {
             Self::Structure => "structure",
             Self::EvaluatedOnly => "evaluated-only",
             Self::Sleeping => "sleeping",
+            Self::Unnamed => "unnamed",
         }
     }
 
@@ -50,6 +59,8 @@ impl Group {
             Some(Self::Structure)
         } else if has(&split.sleeping) {
             Some(Self::Sleeping)
+        } else if has(&split.unnamed) {
+            Some(Self::Unnamed)
         } else {
             None
         }
@@ -65,6 +76,7 @@ struct Split {
     later_evaluated: Vec<String>,
     later_structure: Vec<String>,
     sleeping: Vec<String>,
+    unnamed: Vec<String>,
 }
 
 static SPLIT: LazyLock<Split> = LazyLock::new(|| {
@@ -77,17 +89,24 @@ mod tests {
     use crate::experiment::EXPERIMENTS;
     use sha2::{Digest, Sha256};
 
+    fn has(list: &[String], name: &str) -> bool {
+        list.iter().any(|known| known == name)
+    }
+
     #[test]
     fn the_lists_are_what_the_rule_makes_of_the_names() {
-        let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
         let is_later =
             |name: &&str| has(&SPLIT.later_evaluated, name) || has(&SPLIT.later_structure, name);
+        let apart = |name: &str| has(&SPLIT.sleeping, name) || has(&SPLIT.unnamed, name);
         let names = EXPERIMENTS.iter().map(|(name, ..)| *name);
         let (mut later, mut names): (Vec<&str>, Vec<&str>) = names
-            .filter(|name| !has(&SPLIT.used_before, name) && !has(&SPLIT.sleeping, name))
+            .filter(|name| !has(&SPLIT.used_before, name) && !apart(name))
             .partition(is_later);
         let all = names.len() + SPLIT.used_before.len();
-        assert_eq!(all + later.len() + SPLIT.sleeping.len(), EXPERIMENTS.len());
+        assert_eq!(
+            all + later.len() + SPLIT.sleeping.len() + SPLIT.unnamed.len(),
+            EXPERIMENTS.len()
+        );
         for (names, all, evaluated, structure) in [
             (&mut names, all, &SPLIT.evaluated, &SPLIT.structure),
             (
@@ -105,10 +124,23 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_is_not_named_has_a_group_of_its_own() {
+        for (name, text) in EXPERIMENTS {
+            let unnamed = has(&SPLIT.unnamed, name);
+            if unnamed || has(&SPLIT.sleeping, name) {
+                let mut lines = text.lines();
+                let machine = lines.rfind(|line| line.starts_with("machine = "));
+                assert_eq!(machine.unwrap().contains("not said"), unnamed, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_in_no_group() {
         assert_eq!(Group::of("cna-kernel-4s"), Some(Group::EvaluatedOnly));
         assert_eq!(Group::of("virt-backoff"), Some(Group::Structure));
-        assert_eq!(Group::of("mutexes-zio"), Some(Group::Sleeping));
+        assert_eq!(Group::of("mutexes-epyc-7571"), Some(Group::Sleeping));
+        assert_eq!(Group::of("mutexes-zio"), Some(Group::Unnamed));
         assert_eq!(Group::of("nothing"), None);
     }
 }

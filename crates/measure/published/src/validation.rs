@@ -51,7 +51,8 @@ impl Validation {
         // What evaluates locks that sleep, and more threads than CPUs, is apart.
         let apart = |group: Option<Group>| group == Some(Group::Sleeping);
         let of = apart(Some(question.judged_by()));
-        let reports = reports.iter().filter(|report| apart(report.group) == of);
+        let reports = (reports.iter())
+            .filter(|report| report.group != Some(Group::Unnamed) && apart(report.group) == of);
         let figures = reports.flat_map(|report| &report.figures);
         let mut counts = Self::default();
         for figure in figures.filter(|figure| figure.question == question) {

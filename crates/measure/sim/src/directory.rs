@@ -159,10 +159,12 @@ pub(crate) fn grant(
 }
 
 /// Returns whether a read takes the only copy from the core that has it. A line that was
-/// only read since it has come so is shared by its next reader.
+/// only read since it has come so is shared by its next reader, and so is one that a third core
+/// waits to read: that a read takes the only copy was measured between two.
 fn migrates(engine: &Engine, line: &Line) -> bool {
     let often = engine.costs.migrates;
-    often > 0 && !line.clean.get() && engine.rng.below(1024) < often
+    let of_two = !line.clean.get() && line.requests.borrow().reads.is_empty();
+    often > 0 && of_two && engine.rng.below(1024) < often
 }
 
 /// Does a read-modify-write at the line's home, whose result is back at

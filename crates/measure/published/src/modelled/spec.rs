@@ -42,7 +42,7 @@ pub struct Spec {
     /// ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
-    /// The CPUs that threads get; `None` for compact, and numbered on a virtual
+    /// The CPUs that threads get; `None` for compact, and random on a virtual
     /// machine.
     #[serde(default)]
     pub placement: Option<Placement>,
@@ -243,12 +243,13 @@ impl Spec {
             .collect()
     }
 
-    /// Returns the CPUs that threads get.
+    /// Returns the CPUs that threads get. A guest's threads are bound to none, and its virtual
+    /// CPUs run on any: so it is in report 3, and so it is simulated there too.
     #[must_use]
     pub fn placement(&self, machine: &Machine) -> Placement {
         match self.placement {
             Some(placement) => placement,
-            None if machine.get(FigureKey::VmVcpus) > 0.0 => Placement::Numbered,
+            None if machine.get(FigureKey::VmVcpus) > 0.0 => Placement::Random,
             None => Placement::Compact,
         }
     }

@@ -33,6 +33,8 @@ fn report(name: &str, figures: &[(f64, f64)]) -> Reproduction {
         group: Group::of(name),
         machine: String::new(),
         near: None,
+        placement: "compact",
+        rule: Rule::FixedTime,
         source: String::new(),
         settled_by: None,
         shape: None,
