@@ -31,6 +31,7 @@ int lab_is_locked(const void *lock);     /* optional */
 void lab_read_lock(void *lock, void *ctx);
 void lab_read_unlock(void *lock, void *ctx);
 int lab_read_trylock(void *lock, void *ctx); /* 1 if acquired */
+void lab_downgrade(void *lock, void *ctx);   /* a writer goes on as a reader */
 
 /* Provided by Locklab. */
 unsigned lab_cpu(void);  /* this CPU's number, from 0 */
@@ -78,7 +79,19 @@ struct locklab_description {
 	const struct locklab_description locklab_description = {                   \
 		1, sizeof(LOCK), __alignof__(LOCK), sizeof(CTX), __alignof__(CTX), \
 		#NAME                                                              \
-	}
+	};                                                                         \
+	LOCKLAB_TYPES(LOCK, CTX)
+
+/* For the names of words in a trace of the checker. */
+#ifdef LOCKLAB_CHECKER
+#define LOCKLAB_TYPES(LOCK, CTX)                      \
+	LOCKLAB_EXTERN __typeof__(LOCK) *locklab_a_lock; \
+	__typeof__(LOCK) *locklab_a_lock;                \
+	LOCKLAB_EXTERN __typeof__(CTX) *locklab_a_context; \
+	__typeof__(CTX) *locklab_a_context
+#else
+#define LOCKLAB_TYPES(LOCK, CTX) struct locklab_description
+#endif
 
 /* The lock serves in the order of arrival: `verify` checks that. */
 #define LOCKLAB_FIFO()                     \
@@ -95,6 +108,24 @@ struct locklab_description {
 #define LOCKLAB_READERS_PASS(COUNT)                              \
 	LOCKLAB_EXTERN const unsigned long long locklab_readers_pass; \
 	const unsigned long long locklab_readers_pass = (COUNT)
+
+/* Who has released the lock touches it no more, so that who holds it last may free it when
+ * it has released it, too: `verify` checks that. */
+#define LOCKLAB_ENDS_BY_UNLOCK()                      \
+	LOCKLAB_EXTERN const char locklab_ends_by_unlock; \
+	const char locklab_ends_by_unlock = 1
+
+/* Who holds the lock may acquire it again, with the same context, and releases it as often:
+ * `verify` checks that. */
+#define LOCKLAB_RECURSIVE()                      \
+	LOCKLAB_EXTERN const char locklab_recursive; \
+	const char locklab_recursive = 1
+
+/* Plain accesses count as relaxed ones in `verify`, as compilers for a kernel or a library
+ * of before C11 make them: none is a data race. */
+#define LOCKLAB_PLAIN_IS_RELAXED()                      \
+	LOCKLAB_EXTERN const char locklab_plain_is_relaxed; \
+	const char locklab_plain_is_relaxed = 1
 
 /* A CPU that acquires or holds the lock is not interrupted by code that acquires
  * another lock of the kind: `verify` checks no promise of interrupts. */

@@ -1,5 +1,5 @@
 //! Measures what a C lock costs beside its twin in Rust: time of an acquisition in the
-//! simulator, executions in the checker, and time to a first answer.
+//! simulator, and time to a first answer.
 //!
 //! `cargo run --release -p locklab-user-lock --example speed [LOCK...]`;
 //! results/own-locks.md has the figures of one machine. The two sides run
@@ -9,7 +9,6 @@
 use locklab_host::error::Error;
 use locklab_sim::{Machine, Scenario, Stop, Workload, run};
 use locklab_user_lock::UserLock;
-use locklab_verify::{Limits, Outcome, check, properties_of};
 use std::time::{Duration, Instant};
 
 const TWINS: [&str; 6] = ["ttas", "ticket", "mcs", "clh", "anderson", "qspinlock"];
@@ -62,44 +61,6 @@ fn main() -> Result<(), Error> {
         });
         let [one, eight, many] = ratios;
         println!("{name:10} 1 CPU {one:.2}, 8 CPUs {eight:.2}, 32 CPUs {many:.2}");
-    }
-
-    println!("\nexecutions of the checker, C / Rust, of promises that both end");
-    for &name in &twins {
-        let theirs = twin(name)?.promises()?;
-        let ours = properties_of(name).expect("a lock of ours");
-        let (mut executions, mut worst) = ([0, 0], 0.0_f64);
-        let mut time = [0.0, 0.0];
-        for property in &ours {
-            let Some(of_twin) = theirs.iter().find(|p| p.name == property.name) else {
-                continue;
-            };
-            let limits = Limits {
-                executions: 4_000,
-                ..Limits::default()
-            };
-            let both = [property, of_twin].map(|property| check(property, limits, None));
-            let [ours, theirs] = &both;
-            let ended = |outcome: &Outcome| *outcome == Outcome::Holds;
-            if !both.iter().all(|one| ended(&one.outcome)) || ours.preemptions != theirs.preemptions
-            {
-                continue;
-            }
-            worst = worst.max(theirs.executions as f64 / ours.executions as f64);
-            for (sum, one) in executions.iter_mut().zip(&both) {
-                *sum += one.executions;
-            }
-            for (sum, one) in time.iter_mut().zip(&both) {
-                *sum += one.took.as_secs_f64();
-            }
-        }
-        println!(
-            "{name:10} {} / {}: {:.1}; at most {worst:.1}; CPU time {:.1}",
-            executions[1],
-            executions[0],
-            executions[1] as f64 / executions[0] as f64,
-            time[1] / time[0],
-        );
     }
 
     println!("\ncompile and first answer");

@@ -52,6 +52,14 @@ pub struct Facts {
     pub nesting: Option<usize>,
     /// Says whether an acquisition may be interrupted by another.
     pub interrupts: bool,
+    /// Says whether plain accesses count as relaxed ones.
+    pub plain_is_relaxed: bool,
+    /// Says whether who holds it may acquire it again.
+    pub recursive: bool,
+    /// Says whether there is a `lab_downgrade`.
+    pub downgrade: bool,
+    /// Says whether who holds it last may free it, when it has released it.
+    pub ends_by_unlock: bool,
     /// Counts how many readers may pass a writer that waits, if it declares a bound.
     pub readers_pass: Option<usize>,
 }
@@ -129,6 +137,10 @@ impl Facts {
             max_cpus: data("locklab_cpus", 8).map(|bytes| number(bytes, 0)),
             nesting: data("locklab_nesting", 8).map(|bytes| number(bytes, 0)),
             readers_pass: data("locklab_readers_pass", 8).map(|bytes| number(bytes, 0)),
+            plain_is_relaxed: symbols.contains_key("locklab_plain_is_relaxed"),
+            recursive: symbols.contains_key("locklab_recursive"),
+            downgrade: read_lock && symbols.contains_key("lab_downgrade"),
+            ends_by_unlock: symbols.contains_key("locklab_ends_by_unlock"),
             interrupts: !symbols.contains_key("locklab_no_interrupts"),
         };
         for (what, bytes, align) in [

@@ -272,7 +272,8 @@ pub(crate) fn called_from(context: *mut libc::c_void) -> usize {
     }
 }
 
-fn within_library(instruction: usize) -> bool {
+/// Returns whether an instruction is one of the library.
+pub(crate) fn is_within_library(instruction: usize) -> bool {
     (CODE[0].load(Ordering::Relaxed)..CODE[1].load(Ordering::Relaxed)).contains(&instruction)
 }
 
@@ -285,7 +286,9 @@ extern "C" fn died(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc
 extern "C" fn tick(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let (instruction, _) = interrupted_at(context);
     let accesses = ACCESSES.load(Ordering::Relaxed);
-    if accesses != ACCESSES_THEN.swap(accesses, Ordering::Relaxed) || !within_library(instruction) {
+    if accesses != ACCESSES_THEN.swap(accesses, Ordering::Relaxed)
+        || !is_within_library(instruction)
+    {
         QUIET[0].store(0, Ordering::Relaxed);
     } else if QUIET[0].fetch_add(1, Ordering::Relaxed) + 1 >= QUIET[1].load(Ordering::Relaxed) {
         say_death(libc::SIGALRM, 0, context);
@@ -304,7 +307,7 @@ fn say_death(signal: c_int, address: usize, context: *mut libc::c_void) -> ! {
     let death = Death {
         signal,
         address,
-        instruction: if within_library(instruction) {
+        instruction: if is_within_library(instruction) {
             instruction
         } else {
             0

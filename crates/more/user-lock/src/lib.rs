@@ -16,7 +16,6 @@
 //! step of the model checker; and once more without, for this machine's CPUs.
 //! In a modelled world it always runs in a child process.
 
-mod check;
 mod compile;
 mod crash;
 mod explain;
@@ -40,7 +39,7 @@ mod user_lock;
 pub use folders::remove_folders;
 pub use inspect::Facts;
 pub use native::NativeLibrary;
-pub use own_test::{OwnTest, TestLimits, TestOutcome, TestResult, TestStep};
+pub use own_test::{OwnTest, TestLimits, TestOutcome, TestResult};
 pub use rust_lock::{bring, registered, registered_candidate};
 pub use source::{KernelLock, Source};
 pub use template::{check_template, write_template};

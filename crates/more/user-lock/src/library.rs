@@ -161,11 +161,12 @@ pub(crate) fn call_refused(number: c_long, operation: c_long, line: &str) -> Str
         _ if plain == c_long::from(libc::FUTEX_WAIT) => "FUTEX_WAIT with a time-out".to_owned(),
         operation => format!("operation {operation} of a futex"),
     };
-    format!(
-        "{what} at {line} cannot be simulated or checked; FUTEX_WAIT without a time-out and \
-         FUTEX_WAKE can"
-    )
+    format!("{what} at {line} {REFUSED}")
 }
+
+/// How the sentence ends about what no modelled world has.
+pub(crate) const REFUSED: &str = "cannot be simulated or checked; FUTEX_WAIT without a time-out \
+                                  and FUTEX_WAKE can";
 
 /// An object of a user's code, loaded. It stays loaded until the process ends.
 #[derive(Clone, Debug)]
@@ -186,15 +187,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Returns how the function under way was entered.
-    pub(crate) fn entered(&self) -> Frame {
-        // SAFETY: a variable of the library, which stays loaded.
-        unsafe { (self.entered as *const Frame).as_ref() }
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// Returns the same, once: another call from within that function is not entered anew.
+    /// Returns how the function under way was entered, once: another call from within that function is not entered anew.
     pub(crate) fn take_entered(&self) -> Frame {
         // SAFETY: as above.
         unsafe { (self.entered as *mut Frame).as_mut() }.map_or_else(Frame::default, |entered| {
@@ -331,6 +324,7 @@ pub(crate) struct Library {
     pub(crate) read_lock: Act,
     pub(crate) read_unlock: Act,
     pub(crate) try_read: Option<Try>,
+    pub(crate) downgrade: Option<Act>,
     pub(crate) init: Option<Init>,
     pub(crate) is_locked: Option<Ask>,
 }
@@ -364,6 +358,8 @@ impl Library {
                 ),
                 try_read: address("lab_read_trylock")
                     .map(|f| std::mem::transmute::<*mut c_void, Try>(f)),
+                downgrade: address("lab_downgrade")
+                    .map(|f| std::mem::transmute::<*mut c_void, Act>(f)),
                 try_lock: address("lab_trylock")
                     .map(|f| std::mem::transmute::<*mut c_void, Try>(f)),
                 init: address("lab_init").map(|f| std::mem::transmute::<*mut c_void, Init>(f)),

@@ -7,8 +7,8 @@
 //! checker does not call. A change that does not compile, or that the compiler
 //! makes the same code of, is no mutant.
 
-use crate::check::{self, Rules};
 use crate::compile::{self, Unit};
+use crate::own_test::{self, Rules};
 use locklab_verify::{Property, SourceMutant};
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,7 +63,12 @@ fn promises(text: &str, unit: &Unit, edit: &Edit, rules: Rules) -> Option<Vec<Pr
     }
     let checked = compile::compile_for_checker(&edited).ok()?;
     let kept = (checked.folder, folder);
-    Some(check::promises(checked.library, checked.facts, rules, kept))
+    Some(own_test::promises(
+        checked.library,
+        checked.facts,
+        rules,
+        kept,
+    ))
 }
 
 /// A change of the text.

@@ -1,13 +1,13 @@
 //! A compiled lock of the user's own, for the matrix, the simulator and the
 //! checker.
 
-use crate::check::{self, Rules};
 use crate::compile::{self, Compiled, Unit};
 use crate::explain::{PATIENCE, Runner, explain};
 use crate::inspect::{self, Facts};
 use crate::isolate::{Lost, in_child};
 use crate::kernel;
 use crate::mutate;
+use crate::own_test::{self, Rules};
 use crate::simulate::{self, Answer};
 use crate::source::Source;
 use locklab_host::error::Error;
@@ -132,7 +132,7 @@ impl UserLock {
     /// `LOCKLAB_CHECKER` defined.
     pub fn promises(&self) -> Result<Vec<Property>, Error> {
         let checked = compile::compile_for_checker(&self.unit.0)?;
-        Ok(check::promises(
+        Ok(own_test::promises(
             checked.library,
             checked.facts,
             self.rules(),
@@ -143,7 +143,7 @@ impl UserLock {
     fn rules(&self) -> Rules {
         Rules {
             // A kernel's plain accesses are ordered by its own memory model.
-            races: self.unit.1.is_none(),
+            races: self.unit.1.is_none() && !self.facts().plain_is_relaxed,
             // Those of a kernel are in the headers around it.
             dependencies: self.dependencies && self.unit.1.is_none(),
         }
@@ -159,7 +159,7 @@ impl UserLock {
         let checked = compile::compile_for_checker(&self.unit.0)?;
         let kept = (checked.folder, self.unit.clone());
         let rules = self.rules();
-        let litmus = check::litmus(checked.library, checked.facts, rules, threads, kept);
+        let litmus = own_test::litmus(checked.library, checked.facts, rules, threads, kept);
         Ok(litmus)
     }
 
@@ -169,6 +169,10 @@ impl UserLock {
         let strict = |flag: &String| flag == "-DLOCKLAB_STRICT";
         match self.unit.1 {
             None if self.dependencies => kernel::DEPENDENCIES_OF_A_FILE,
+            None if self.facts().plain_is_relaxed => {
+                "Plain accesses of this file count as relaxed ones (LOCKLAB_PLAIN_IS_RELAXED), on \
+                 which these verdicts hang."
+            }
             None => "",
             Some(_) if self.unit.0.flags.iter().any(strict) => kernel::STRICT,
             Some(_) => kernel::WITH_DEPENDENCIES,

@@ -42,7 +42,7 @@ fn a_lock_is_judged_by_as_much_nesting_as_it_claims() {
         let names = breaks(&lock(file, &[claims])).map(|(name, _)| name);
         let nesting = names
             .take_while(|name| *name != "exclusion")
-            .any(|name| name == "nesting");
+            .any(|name| name.starts_with("nesting") || name == "interrupted anywhere");
         assert!(nesting, "{file} {claims}");
     }
 }
@@ -112,8 +112,11 @@ void lab_unlock(void *p, void *c) { struct l *l = p; (void)c; atomic_fetch_sub(&
 #[test]
 fn readers_that_starve_a_writer_break_what_it_claims() {
     let broken_of = |flags: &[&str]| broken(&lock("stream.c", flags));
-    let (name, message) = broken_of(&[]).pop().expect("a promise is broken");
-    assert_eq!(name, "readers pass a writer");
+    let all = broken_of(&[]);
+    let (_, message) = all
+        .iter()
+        .find(|(name, _)| *name == "readers pass a writer")
+        .expect("it is broken");
     assert!(message.contains("0 at most are claimed"), "{message}");
     assert_eq!(broken_of(&["-DFAIR"]), []);
 }

@@ -70,7 +70,7 @@ fn a_lost_wake_up_is_a_deadlock_with_its_trace() {
         ("drepper3.c", "-DEARLY", "wakes nobody: state"),
         ("drepper3.c", "-DNOBODY", "wakes nobody: other"),
         ("drepper3.c", "-DFORGETS", "wakes one: state"),
-        ("drepper2.c", "-DNO_CHECK", "sleeps: state 1"),
+        ("drepper2.c", "-DNO_CHECK", "is about to sleep: state"),
     ] {
         let broken = broken(&lock(file, &[flag]).promises().unwrap(), 3_000);
         let found = broken.iter().find(|(_, failure)| {

@@ -153,6 +153,16 @@ kept! {
     weak_try_fixed: "others/weak_try.c" ["-DFIXED"];
     bulk_copy: "others/bulk_copy.c" [];
     waiter_count: "others/waiter_count.c" [];
+    linux_rwsem_read_fixed: "others/linux_rwsem_read.c" ["-DFIXED"];
+    arceos_weak_fixed: "others/arceos_weak.c" ["-DFIXED"];
+    srw_exclusive_fixed: "others/srw_exclusive.c" ["-DFIXED"];
+    zephyr_rmw_fixed: "others/zephyr_rmw.c" ["-DFIXED"];
+    boost_starve_fixed: "others/boost_starve.c" ["-DFIXED"];
+    guard_poll: "others/guard_poll.c" [];
+    touch_after_without_claim: "others/touch_after.c" [];
+    touch_after_fixed: "others/touch_after.c" ["-DFIXED", "-DENDS"];
+    benaphore_fixed: "others/benaphore.c" ["-DFIXED"];
+    silk_rw_fixed: "others/silk_rw.c" ["-DFIXED"];
     wt_ticket_fixed: "others/wt_ticket.c" ["-DSTART=255", "-DFIXED"];
 }
 
@@ -172,13 +182,25 @@ broken! {
     swap_plain_barrier: "others/swap_plain.c" ["-DBARRIER"], "exclusion", "not ordered";
     weak_try: "others/weak_try.c" [], "try_lock does not wait", "nobody holds or wants the lock";
     weak_try_doc: "others/weak_try.c" ["-DDOC"], "try_lock does not wait", "";
+    linux_rwsem_read: "others/linux_rwsem_read.c" [], "a reader and a writer", "not ordered";
+    arceos_weak: "others/arceos_weak.c" [], "alone", "deadlock";
+    srw_exclusive: "others/srw_exclusive.c" [], "readers that waited", "do not share";
+    srw_exclusive_plain: "others/srw_exclusive.c" ["-DPLAIN"], "two readers at once", "do not share";
+    zephyr_rmw: "others/zephyr_rmw.c" [], "exclusion", "at the same time";
+    boost_starve: "others/boost_starve.c" [], "readers pass a writer", "1 at most";
+    touch_after: "others/touch_after.c" ["-DENDS"], "ends after an unlock", "use after free";
+    depth: "others/depth.c" [], "exclusion", "two threads are inside at the same time";
+    benaphore: "others/benaphore.c" [], "recursion", "does not acquire it again";
+    poll_for_ever: "others/poll_for_ever.c" [], "alone", "deadlock";
+    silk_rw: "others/silk_rw.c" [], "two readers try", "try_read fails";
+    silk_rw_blocks: "others/silk_rw.c" ["-DFIXED", "-DBLOCKS"], "downgrade, readers enter", "deadlock";
     wt_ticket: "others/wt_ticket.c" ["-DSTART=255"], "exclusion", "deadlock";
     bulk_copy_outside: "others/bulk_copy.c" ["-DOUTSIDE"], "exclusion", "data race";
-    no_init: "bad/no_init.c" [], "exclusion", "there is no lab_init";
+    no_init: "bad/no_init.c" [], "alone", "there is no lab_init";
     unaligned_futex: "bad/unaligned_futex.c" [], "exclusion", "not aligned to 4 bytes";
     waiter_count_without_fence: "others/waiter_count.c" ["-DNO_FENCE"], "exclusion", "deadlock";
     before_array: "bad/before_array.c" [], "used before", "before the start of 'slots'";
-    both_wait: "bad/both_wait.c" [], "exclusion", "deadlock: every thread waits";
+    both_wait: "bad/both_wait.c" [], "exclusion", "deadlock: nobody ends the wait";
 }
 
 fn explored(path: &std::path::Path) -> TestResult {

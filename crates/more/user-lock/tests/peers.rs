@@ -87,7 +87,7 @@ fn verdict(file: &str, flag: &str) -> Verdict {
         lock = lock.with_dependencies();
     }
     let limits = Limits {
-        executions: 300,
+        executions: 600,
         ..Limits::default()
     };
     let mut cut = 0;
@@ -104,8 +104,8 @@ fn verdict(file: &str, flag: &str) -> Verdict {
     }
     let said = match cut {
         0 => "holds".to_owned(),
-        1 => "holds but for 1 promise cut at 300 executions".to_owned(),
-        cut => format!("holds but for {cut} promises cut at 300 executions"),
+        1 => "holds but for 1 promise cut at 600 executions".to_owned(),
+        cut => format!("holds but for {cut} promises cut at 600 executions"),
     };
     let said = match depends {
         true => format!("{said}, with dependencies"),

@@ -371,7 +371,10 @@ impl Exploration {
         let (plain, writes) = (event.kind.is_plain(), changes(event));
         let mut found = None;
         for (location, same) in same.chain(others) {
-            let known = &self.graph.locations[location as usize];
+            // One that was met in other executions only has no events here.
+            let Some(known) = self.graph.locations.get(location as usize) else {
+                continue;
+            };
             let atomic = known.reads.iter().chain(&known.writes);
             for &other in known.plain.iter().chain(atomic) {
                 let against = self.graph.get(other);

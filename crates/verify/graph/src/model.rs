@@ -581,11 +581,14 @@ pub fn wait_round(since: usize) {
     });
 }
 
-/// Stops this thread since its loop has run often enough, and notes that executions with
-/// more rounds were left out.
-pub fn cut_loop(place: Place) -> ! {
+/// Stops this thread since its loop, whose last round began at this [`position`], has run
+/// often enough, and notes that executions with more rounds were left out. The next round
+/// must do the same if it reads the same: where nobody else goes on, and the round has read
+/// what there is, that is a deadlock.
+pub fn cut_loop(since: usize, place: Place) -> ! {
     with(|state| *state.bounded.entry(place).or_default() += 1);
-    block_forever()
+    step(|_, _| -> Result<(), Status> { Err(Status::Cut(since)) });
+    unreachable!("a thread whose loop was cut does not go on")
 }
 
 /// Says that the execution fails, and why.

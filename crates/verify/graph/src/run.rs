@@ -42,6 +42,8 @@ pub(crate) enum Status {
     Waits,
     /// What it has read since this event did not end its wait.
     WaitsSince(usize),
+    /// Its loop, of which a round has begun at this event, is not followed further.
+    Cut(usize),
     /// It does not go on, and this execution is of no interest.
     Blocked,
     /// It has ended.
@@ -399,8 +401,15 @@ impl State {
         graph.threads[thread][since..self.at[thread]]
             .iter()
             .all(|event| {
-                let now = || graph.written(event.location, graph.newest(event.location));
-                !event.kind.reads() || event.value == now()
+                let newest = || graph.newest(event.location);
+                match (event.kind, event.kind.reads()) {
+                    (Kind::PlainRead, _) => match newest() {
+                        Source::Write(write) => event.hb.has(write),
+                        Source::Initial => true,
+                    },
+                    (_, true) => event.value == graph.written(event.location, newest()),
+                    _ => true,
+                }
             })
     }
 
@@ -408,7 +417,9 @@ impl State {
     fn waits_in_vain(&self, thread: usize) -> bool {
         match self.status[thread] {
             Status::Waits => self.has_read_the_newest(thread, self.at[thread] - 1),
-            Status::WaitsSince(first) => self.has_read_the_newest(thread, first),
+            Status::WaitsSince(first) | Status::Cut(first) => {
+                self.has_read_the_newest(thread, first)
+            }
             Status::Joins(_) | Status::Ended | Status::Absent => true,
             _ => false,
         }
@@ -440,7 +451,8 @@ impl State {
         {
             let waits = |thread: usize| {
                 let place = self.explore.graph.last(thread).map(|event| event.place);
-                let waiting = !of(self.status[thread]);
+                let status = self.status[thread];
+                let waiting = !of(status) && !matches!(status, Status::Joins(_));
                 waiting
                     .then_some(place)
                     .flatten()

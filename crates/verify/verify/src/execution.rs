@@ -8,21 +8,17 @@
 //! happens-before that the lock under test does not.
 
 mod random;
-mod rounds;
 mod setting;
 mod weak;
 
 use crate::graphs::world as graphs;
-use crate::journal::{Entry, Journal, LOCK, Operation, Place, STATIC};
+use crate::journal::{Entry, Journal, LOCK, Operation, Place};
 use crate::parking::{Lot, World};
 use crate::platform::Loom;
 use locklab_locks::{
     HeldLocks, MAX_CPUS, Parking, QueueNodes, Sleepers, VisibleReader, host::HELD_LOCKS,
 };
 use random::Random;
-pub(crate) use rounds::{FEW, MANY, Rounds, RoundsLeftOut};
-use rounds::{Going, Next};
-pub use rounds::{Onward, Rounding};
 pub use setting::MAX_THREADS;
 pub(crate) use setting::{Drawn, NoNode, Setting};
 use std::cell::{Cell, RefCell};
@@ -111,8 +107,6 @@ struct Record {
     known: RefCell<HashSet<Known>>,
     /// Says whether no further branches of this execution are explored.
     pruned: Cell<bool>,
-    /// Follows loops that count, or write while they wait.
-    going: Going,
     /// The compare-and-swaps that fail without cause.
     weak: WeakFailures,
     /// Says whether a thread's last bounded spin was fruitless too.
@@ -247,7 +241,7 @@ pub(crate) fn store_in_order(here: Place) -> ! {
 /// Begins the model again: something was learnt about the lock that the model must know
 /// from its beginning. For a lock that is not written in Rust; the same execution must
 /// not learn the same twice.
-pub fn begin_again() -> ! {
+fn begin_again() -> ! {
     std::panic::panic_any(Again)
 }
 
@@ -381,7 +375,6 @@ pub(crate) fn begin_any() {
         r.sleeping.borrow_mut().clear();
         r.known.borrow_mut().clear();
         r.pruned.set(false);
-        r.going.begin();
         Journal::current().clear();
         r.accesses_left.set(r.interrupt_at.get()[0]);
         r.interrupted.set([0, r.interrupted.get()[1]]);
@@ -409,7 +402,6 @@ pub(crate) fn set_up(body: impl FnOnce()) {
         body();
         return RECORD.with(|r| r.stops.set(stops));
     }
-    stretch_ends();
     loom::stop_exploring();
     RECORD.with(|r| r.quiet.set(true));
     body();
@@ -556,8 +548,6 @@ pub(crate) fn flush() {
 
 /// Ends a call of the lock: does what it has put off.
 pub(crate) fn leave_lock() {
-    stretch_ends();
-    RECORD.with(|r| r.going.progress());
     flush();
     crate::mutation::boundary();
 }
@@ -698,14 +688,6 @@ pub(crate) fn with_queue_nodes() -> bool {
     graphs::with_queue_nodes() || RECORD.with(|r| r.nodes.asked.get() || r.numbered.get())
 }
 
-/// Notes that a lock that is not written in Rust asks for the number of its CPU, by
-/// which it finds its own queue nodes: begins the model again at the first time.
-pub fn asks_for_number() {
-    if !RECORD.with(|r| r.numbered.replace(true)) {
-        begin_again();
-    }
-}
-
 /// Notes an operation. It is progress unless, in a model of an own lock, it reads what its
 /// thread has read there since anything was last written.
 pub(crate) fn step(entry: Entry) {
@@ -752,16 +734,10 @@ pub(crate) fn remark<R>(operation: Operation, body: impl FnOnce() -> R) -> R {
     let result = body();
     RECORD.with(|r| {
         r.rounds[cpu()].set(0);
-        r.going.progress();
     });
     note(&entry);
     count_down();
     result
-}
-
-/// Notes that this memory is static data of the lock under test.
-pub fn owns_static_data(address: usize, bytes: usize) {
-    owns(Some(STATIC.into()), address, bytes);
 }
 
 /// Notes that this memory belongs to thread `cpu`, or to the lock.
@@ -840,90 +816,13 @@ fn idle(here: Place) {
 
 /// Lets the others run after a round from which the next may differ.
 fn take_turn(here: Place) {
-    stretch_ends();
     RECORD.with(|r| {
         let cpu = cpu();
         if r.wait_rule[cpu].get() == WaitRule::MustNotWait {
             panic!("an attempt waits at {here}");
         }
-        r.going.turn(cpu);
-        if r.going.is_livelock(|cpu| r.fruitless_reads[cpu].get().is_some()) {
-            panic!("livelock: every thread goes round, in turn, and none gets further; the last at {here}");
-        }
     });
     loom::thread::yield_now();
-}
-
-/// Follows loops that are no waits so far, from the next execution on.
-pub(crate) fn begin_rounds(rounds: Rounds) {
-    RECORD.with(|r| r.going.follow(rounds));
-}
-
-/// Returns what was left out since then; and whether a loop went on of which it is only known
-/// how its rounds end if another thread ends them.
-pub(crate) fn take_left_out() -> (RoundsLeftOut, bool) {
-    RECORD.with(|r| (r.going.take_left_out(), r.going.take_alike()))
-}
-
-/// Returns where a loop of this execution that is no wait has gone round last.
-pub(crate) fn last_loop() -> Option<Place> {
-    RECORD.with(|r| r.going.last())
-}
-
-/// Rounds of the loop here are left out.
-pub(crate) fn leave_out(here: Place) {
-    RECORD.with(|r| r.going.leave_out(here));
-}
-
-/// Rounds of the loop here may end in another way than those that are explored: where
-/// only a few are, they are left out.
-pub fn may_end_otherwise(here: Place) {
-    if RECORD.with(|r| r.going.rounds()) == Rounds::Few {
-        leave_out(here);
-    }
-}
-
-/// Ends the `round`-th round of a loop that is no wait: for a lock that is not written in
-/// Rust.
-pub fn round_ends(here: Place, round: u32, rounding: Rounding) -> Onward {
-    interrupt();
-    let me = cpu();
-    let next = RECORD.with(|r| {
-        let left = r.pruned.get() || r.quiet.get();
-        r.going.round_ends((me, here), round, rounding, left)
-    });
-    match next {
-        Next::Explore => Onward::Explored,
-        Next::GoAlone => {
-            if !RECORD.with(|r| r.going.set_alone(me, true)) {
-                loom::stop_exploring();
-            }
-            Onward::Explored
-        }
-        Next::TakeTurn => {
-            take_turn(here);
-            Onward::LeftOut
-        }
-        Next::Prune(onward) => {
-            if RECORD.with(|r| r.prune_after.get().is_some()) {
-                skip_branch();
-            }
-            take_turn(here);
-            onward
-        }
-    }
-}
-
-/// Returns whether this thread goes on with no other in between.
-pub(crate) fn goes_on_alone() -> bool {
-    RECORD.with(|r| r.going.is_alone(cpu()))
-}
-
-/// Notes that the loop that went on alone has ended, or does something else.
-pub fn stretch_ends() {
-    if RECORD.with(|r| r.going.set_alone(cpu(), false)) {
-        loom::explore();
-    }
 }
 
 /// Decides whether the compare-and-swap that this thread is about to make fails although it
@@ -955,7 +854,6 @@ pub(crate) fn fails_without_cause() -> bool {
 pub(crate) fn set_part(cpu: usize, takes_part: bool) {
     RECORD.with(|r| {
         r.fruitless_reads[cpu].set(takes_part.then_some(0));
-        r.going.progress();
     });
 }
 

@@ -15,29 +15,17 @@ mod limits;
 mod outcome;
 mod panics;
 
-use crate::execution::{self, FEW, MANY, Rounds, RoundsLeftOut};
-use crate::journal::{Journal, Place};
+use crate::execution;
 use crate::property::Property;
 use bounds::explore_bounds;
 pub(crate) use bounds::{explore_within, pruning};
 use every::explore_every;
 use executions::{SCHEDULE, explore_drawn};
-use limits::Budget;
 pub use limits::Limits;
 pub use outcome::{Explored, Failure, Outcome, Reads};
 pub(crate) use panics::{message, silently, warm_up};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Limits the steps for the further rounds of loops that are no waits: to so many for each
-/// of the executions allowed, or, if that is more, to so many times those of the
-/// exploration without them.
-const ROUND_STEPS: u64 = 100;
-const ROUND_SHARE: u64 = 2;
-
-/// Limits the steps of a lock that is not of the catalogue, for each of the executions
-/// allowed: its author waits for the result.
-const OWN_STEPS: u64 = 150;
 
 /// Divides the executions allowed: such a part goes to each bound of a second exploration,
 /// in which reads come in either order. It may not take longer than the first.
@@ -126,6 +114,9 @@ pub(crate) fn explore_fully(property: &Property, limits: Limits, noted: bool) ->
 /// the promise after a round that no exploration comes to.
 fn explore_by_loom(property: &Property, limits: Limits) -> Explored {
     let start = Instant::now();
+    if let Some(explorer) = &property.explorer {
+        return explorer(limits);
+    }
     let mut explored = explore(property, limits);
     if property.drawn.is_some() || matches!(explored.outcome, Outcome::Fails(_)) {
         return explored;
@@ -166,76 +157,10 @@ fn explore_by_loom(property: &Property, limits: Limits) -> Explored {
     }
 }
 
-/// Explores the model of a property, as far as the limits allow. Where that leaves out
-/// rounds of a loop that is no wait, follows those too: first with nobody in between,
-/// which is cheap and finds what comes after the last round, then each.
+/// Explores the model of a property, as far as the limits allow.
 pub(crate) fn explore(property: &Property, limits: Limits) -> Explored {
-    let most = match property.loops_are_code {
-        true => limits.executions.saturating_mul(OWN_STEPS),
-        false => u64::MAX,
-    };
-    let limits = Limits {
-        steps: limits.steps.min(most),
-        ..limits
-    };
-    let before = Journal::current().steps();
-    let (few, beyond, alike) = follow(property, Rounds::Few, limits);
-    if matches!(few.outcome, Outcome::Fails(_)) || (beyond.is_empty() && !alike) {
-        return few;
+    match &property.explorer {
+        Some(explorer) => explorer(limits),
+        None => explore_bounds(property, limits),
     }
-    let steps = Journal::current().steps() - before;
-    let at_least = limits.executions.saturating_mul(ROUND_STEPS);
-    let budget = Budget::new(Limits {
-        steps: at_least.max(steps.saturating_mul(ROUND_SHARE)),
-        duration: limits.duration.saturating_sub(few.took),
-        ..limits
-    });
-    let mut half = budget.left(limits.executions);
-    half.steps /= 2;
-    let (alone, beyond_alone, _) = follow(property, Rounds::AtOnce, half);
-    let both = few.and(alone);
-    if matches!(both.outcome, Outcome::Fails(_)) {
-        return both;
-    }
-    if beyond.is_empty() && beyond_alone.is_empty() {
-        return both;
-    }
-    let rest = budget.left(limits.executions);
-    let (each, beyond_each, _) = follow(property, Rounds::Each, rest);
-    let (took, complete) = (both.took + each.took, each.outcome == Outcome::Holds);
-    if matches!(each.outcome, Outcome::Fails(_)) || (complete && beyond_each.is_empty()) {
-        return Explored { took, ..each };
-    }
-    let (beyond, rounds) = match complete {
-        true => (beyond_each, MANY),
-        false if beyond.is_empty() => (beyond_alone, MANY),
-        false => (beyond, FEW),
-    };
-    Explored {
-        outcome: Outcome::Cut,
-        left_out: rounds_left_out(&beyond, rounds),
-        took,
-        ..both
-    }
-}
-
-/// Explores with loops followed so far. Returns also what was left out of them, and
-/// whether there were rounds that were only known to be alike.
-fn follow(property: &Property, rounds: Rounds, limits: Limits) -> (Explored, RoundsLeftOut, bool) {
-    execution::begin_rounds(rounds);
-    let explored = explore_bounds(property, limits);
-    let (beyond, alike) = execution::take_left_out();
-    execution::begin_rounds(Rounds::Few);
-    (explored, beyond, alike)
-}
-
-/// Returns a sentence for each loop whose rounds after so many were left out.
-fn rounds_left_out(beyond: &RoundsLeftOut, rounds: u32) -> Vec<String> {
-    let sentence = |(place, executions): (&Place, &u64)| {
-        format!(
-            "what the loop at {place}, which counts or writes while it waits, does in turn with \
-             others after its round {rounds}, in {executions} executions"
-        )
-    };
-    beyond.iter().map(sentence).collect()
 }

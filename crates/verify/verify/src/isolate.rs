@@ -157,9 +157,10 @@ mod linux {
                 Some(words) => format!("crash: {signal} ({words})"),
                 None => format!("crash: {signal}"),
             },
-            (_, Ok(WaitStatus::Exited(_, code))) => {
-                format!("the process ends in the middle of the model (exit code {code})")
-            }
+            (_, Ok(WaitStatus::Exited(_, code))) => format!(
+                "the process ends in the middle of the model (exit code {code}{})",
+                last_words(stderr).map_or_else(String::new, |words| format!(": {words}"))
+            ),
             (_, status) => format!("the model's process is gone: {status:?}"),
         };
         let trace = trace::steps(&journal.entries());
@@ -213,6 +214,9 @@ mod linux {
             child::every_second(libc::ITIMER_PROF as _, tick);
         }
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| silently(work)));
+        if let Err(payload) = &result {
+            eprintln!("{}", crate::explore::message(&**payload));
+        }
         if let Ok(result) = result {
             let bytes = serde_json::to_vec(&result).unwrap_or_default();
             assert!(journal.answer(&bytes), "an answer is longer than any");

@@ -66,6 +66,11 @@ impl Place {
     }
 }
 
+/// Notes that a lock which no model of ours runs has come to an access: it goes on.
+pub fn beat() {
+    Journal::current().beats.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Tells what a modelled thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -25,7 +25,6 @@ mod interposer;
 mod isolate;
 mod journal;
 mod litmus;
-mod moment;
 mod mutants;
 mod mutation;
 mod numbers;
@@ -55,20 +54,16 @@ mod verify;
 pub use bugs::{BUGS, markdown};
 pub use candidate::{Candidate, Promises, SourceMutant, UnknownLock, names};
 pub use coverage::{Coverage, Covered, Hole, Share};
-pub use execution::{
-    MAX_THREADS, Onward, Rounding, asks_for_number, begin_again, may_end_otherwise,
-    owns_static_data, round_ends, stretch_ends,
-};
+pub use execution::MAX_THREADS;
 pub use explore::{Explored, Failure, Limits, Outcome, Reads};
 pub use interposer::INTERPOSER;
-pub use journal::Place;
-pub use litmus::{litmus, outcomes};
-pub use moment::Moment;
-pub use mutation::{Change, Mutation, Part};
+pub use journal::{Place, beat};
+pub use litmus::{litmus, outcomes, reaches};
+pub use mutation::{Change, Mutation, Part, effective};
 pub use numbers::THREAD_NUMBERS;
 pub use options::{Options, THOROUGH_EXECUTIONS, THOROUGH_SCHEDULES};
 pub use platform::{Loom, Word};
-pub use property::{Claims, Property, promises, promises_of_own, promises_of_readers, properties};
+pub use property::{Property, promises, properties};
 pub use result::{
     Checker, Count, Killed, LockResult, MutantKind, PropertyResult, Survivor, Verdict,
 };

@@ -56,7 +56,7 @@ pub fn litmus(program: &Arc<dyn Subject>, threads: usize) -> Property {
         program.act(0);
         crate::property::join_all(others);
         let outcome = program.lock.outcome();
-        OUTCOMES.with_borrow_mut(|outcomes| outcomes.insert(outcome));
+        reaches(outcome);
         // SAFETY: made above; the other threads have ended.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(program).cast_mut()) });
     })
@@ -64,6 +64,11 @@ pub fn litmus(program: &Arc<dyn Subject>, threads: usize) -> Property {
         setting.reads_conflict = true;
         setting.reads_words_only = true;
     })
+}
+
+/// Notes an outcome of the program that runs, for [`outcomes`].
+pub fn reaches(outcome: u64) {
+    OUTCOMES.with_borrow_mut(|outcomes| outcomes.insert(outcome));
 }
 
 /// Explores such a model, and returns what [`Instance::outcome`] was at the end of its

@@ -308,7 +308,7 @@ thread_local! {
 }
 
 /// Returns the ordering to use for `part` of the operation at `here`.
-pub(crate) fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
+pub fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
     if order == Ordering::Relaxed || here.order_is_given() {
         return order;
     }

@@ -221,7 +221,7 @@ struct Joined(bool);
 
 impl Joined {
     fn with_last() -> Self {
-        let exploring = !execution::is_quiet() && !execution::goes_on_alone();
+        let exploring = !execution::is_quiet();
         if exploring {
             loom::stop_exploring();
         }

@@ -240,7 +240,7 @@ fn try_properties(properties: &[&Property], limits: Limits, thorough: bool) -> F
             if let Some(fate) = killed(property, &explored) {
                 return fate;
             }
-            *complete = preemptions.is_none() && explored.outcome == Outcome::Holds;
+            *complete = explored.preemptions.is_none() && explored.outcome == Outcome::Holds;
         }
     }
     if !thorough {

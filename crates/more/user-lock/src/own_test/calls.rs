@@ -6,12 +6,16 @@
 //! spins. Must never be taken for an implementation: what POSIX leaves open is left
 //! open, except that no wait ends without a reason.
 
-use super::hooks::{copy, error, flush, has_changed, me, place, read_word, uses, write_value};
+use super::hooks::{
+    copy, error, flush, has_changed, me, never_ends, place, read_word, tell_that_it_waits, uses,
+    write_value,
+};
 use super::world::with;
+use crate::library::no_futex_word;
 use crate::memory::{memory, set_memory};
 use locklab_graph::MAX_THREADS;
 use locklab_graph::model::{self, Location};
-use std::ffi::{c_uint, c_ulong};
+use std::ffi::{c_uint, c_ulong, c_void};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// What a function does: arguments, the place of the call, result.
@@ -398,7 +402,7 @@ fn create(to: u64, function: u64, argument: u64, site: usize) -> u64 {
 fn start(function: u64, argument: u64, site: usize) -> u64 {
     with(|world| world.live = true);
     has_changed();
-    let code = move || super::run(function as usize, argument, 0);
+    let code = move || run(function as usize, argument, 0);
     model::spawn(code, place(site)) as u64 + 1
 }
 
@@ -446,6 +450,26 @@ fn leave(value: u64) -> u64 {
     // SAFETY: it returns to the function that runs the thread; the frames of Rust between
     // them own nothing.
     unsafe { leave(way) }
+}
+
+/// Runs a function of the test as a thread, from its start to its end.
+#[inline(never)]
+pub(super) fn run(function: usize, first: u64, second: u64) {
+    let marker = 0_u8;
+    let thread = model::thread_id();
+    let (run, way) = with(|world| {
+        world.threads[thread].entry = std::ptr::from_ref(&marker) as usize;
+        let run = world.loaded.address("locklab_run");
+        let way = world.threads[thread].way.as_mut_ptr();
+        (run.expect("a function of c/own_test.c"), way)
+    });
+    type Run = unsafe extern "C-unwind" fn(usize, u64, u64, *mut usize) -> u64;
+    // SAFETY: of this type, by c/own_test.c.
+    let run: Run = unsafe { std::mem::transmute::<*mut c_void, Run>(run) };
+    // SAFETY: a function of the test, with what it takes.
+    let value = unsafe { run(function, first, second, way) };
+    let left = with(|world| world.threads[thread].left.take());
+    end_thread(left.unwrap_or(value));
 }
 
 /// Does what is due at the end of a thread: destructors of keys, and its result.
@@ -743,6 +767,20 @@ fn wait(condition: u64, mutex: u64, timed: Option<u64>, site: usize) -> u64 {
     gave_up.unwrap_or(0)
 }
 
+/// Says what has become of those who sleep, where their word changes so.
+pub(super) fn told(name: &str, old: u64, new: u64) -> String {
+    let (before, after) = (Waiters::of(old), Waiters::of(new));
+    let what = match after.waiting.count_ones() as i32 - before.waiting.count_ones() as i32 {
+        1 => "is about to sleep",
+        -1 if after.permits < before.permits => "wakes up",
+        -1 => "does not sleep",
+        _ if after.permits == before.permits => "wakes nobody",
+        _ if after.permits == before.permits + 1 => "wakes one",
+        _ => "wakes all",
+    };
+    format!("{what}: {name}")
+}
+
 fn signal(condition: u64, most: u32, site: usize) -> u64 {
     wake(condition, most, site);
     0
@@ -768,8 +806,17 @@ fn wake(object: u64, most: u32, site: usize) -> u64 {
 pub(super) fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_ulong {
     flush(site);
     let thread = me();
+    if let Some(why) = with(|world| no_futex_word(address, &world.line(site))) {
+        error(&why, site);
+    }
+    if !with(|world| world.live) && read_word(address, site) == u64::from(expected) {
+        error(&never_ends(site), site);
+    }
     let here = place(site);
     let word = sync(address as u64);
+    with(|world| world.futexes.insert(address));
+    // The system's call begins with one.
+    model::fence(SeqCst, here);
     let leave = |word| Some(Waiters::of(word).without(thread).word());
     model::rmw(word, SeqCst, here, |word| {
         Some(Waiters::of(word).with(thread).word())
@@ -778,6 +825,7 @@ pub(super) fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_ulo
         model::rmw(word, SeqCst, here, leave);
         return fails(libc::EAGAIN, site);
     }
+    tell_that_it_waits();
     model::await_rmw(word, SeqCst, here, |word| {
         Waiters::of(word).left_by(thread).map(Waiters::word)
     });
@@ -786,6 +834,10 @@ pub(super) fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_ulo
 
 pub(super) fn futex_wake(address: usize, most: c_uint, site: usize) -> c_uint {
     flush(site);
+    with(|world| world.futexes.insert(address));
+    if !with(|world| world.live) {
+        return 0;
+    }
     wake(address as u64, most, site) as c_uint
 }
 

@@ -1,4 +1,4 @@
-//! The functions that the compiled test calls at each access and fence.
+//! The functions that the compiled file calls at each access and fence.
 //!
 //! Plain accesses are announced, and made by the code afterwards, in memory. A volatile
 //! one is a relaxed atomic access, which a write becomes at the thread's next event:
@@ -7,10 +7,13 @@
 use super::loops::Turn;
 use super::world::{Piece, STACK, Way, with};
 use crate::isolate;
-use crate::library::{Frame, Hooks, VOLATILE, WEAK, found_wrong, low, updated};
+use crate::library::{
+    EXCHANGE, Frame, Hooks, VOLATILE, WEAK, call_refused, found_wrong, low, updated,
+};
 use crate::memory::{compare_memory, memory, set_memory};
 use locklab_graph::Place;
 use locklab_graph::model::{self, Location, Orders};
+use locklab_verify::{Part, effective};
 use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -22,6 +25,35 @@ fn order(order: c_int) -> Ordering {
         3 => Ordering::Release,
         4 => Ordering::AcqRel,
         _ => Ordering::SeqCst,
+    }
+}
+
+/// `memory_order_consume`: it heads a dependency and is treated as an Acquire, and so not as
+/// an ordering of the source that could be weakened.
+const CONSUME: c_int = 1;
+
+/// Returns the order of this part of an access: that of the source, unless a mutant is
+/// tried, or an access `heads` an address dependency and these order.
+fn ordering(mo: c_int, part: Part, heads: bool, site: usize) -> Ordering {
+    let rules = with(|world| world.rules);
+    match mo {
+        0 if heads && rules.dependencies => Ordering::Acquire,
+        0 | CONSUME => order(mo),
+        _ => match place(site) {
+            Place::Source { file, line, column } => {
+                let place = locklab_verify::Place { file, line, column };
+                effective(place, part, order(mo))
+            }
+            Place::Address(_) => order(mo),
+        },
+    }
+}
+
+/// Makes what is around a read-modify-write that acquires and releases, where that is a
+/// fence.
+fn fence_around(mo: c_int, site: usize) {
+    if matches!(mo, 4 | 5) && with(|world| world.rules.dependencies) {
+        model::fence(Ordering::SeqCst, place(site));
     }
 }
 
@@ -47,8 +79,15 @@ fn begin_again(site: usize) -> ! {
 pub(super) fn flush(site: usize) {
     isolate::SITE.store(site, Ordering::Relaxed);
     isolate::ACCESSES.fetch_add(1, Ordering::Relaxed);
+    locklab_verify::beat();
     let me = me();
     isolate::CPU.store(me, Ordering::Relaxed);
+    let here = std::ptr::from_ref(&me) as usize;
+    let entry = with(|world| world.threads[me].entry);
+    if entry.saturating_sub(here) > STACK - STACK / 4 {
+        let line = with(|world| world.line(site));
+        error(&format!("crash: the stack overflows at {line}"), site);
+    }
     let written = with(|world| {
         let thread = &mut world.threads[me];
         thread.site = site;
@@ -80,7 +119,11 @@ fn way(
         Err(why) => {
             let what = if writes { "write" } else { "read" };
             let line = with(|world| world.line(site));
-            error(&format!("the {what} at {line} is {why}"), site)
+            let at = match why.starts_with("out of bounds") {
+                true => String::new(),
+                false => format!(" (address {address:#x})"),
+            };
+            error(&format!("the {what} at {line}{at} is {why}"), site)
         }
     }
 }
@@ -150,6 +193,7 @@ fn change(piece: Piece, order: Ordering, f: &dyn Fn(u64) -> u64, site: usize) ->
 /// come round waits. (One call of the test's may make several accesses.)
 fn comes_to(frame: &Frame, by: &'static str, site: usize) {
     let me = me();
+    interrupt(site);
     let events = model::position();
     let turn = with(|world| {
         let thread = &mut world.threads[me];
@@ -159,26 +203,80 @@ fn comes_to(frame: &Frame, by: &'static str, site: usize) {
     });
     match turn {
         Turn::Onward => {}
+        Turn::Repeats(..) | Turn::Cut(_) if tell_that_it_waits() => {}
         Turn::Repeats(since, silent) => {
             if with(|world| world.live && world.share(&silent)) {
                 begin_again(site);
             }
             if since == events {
-                let line = with(|world| world.line(site));
-                error(
-                    &format!("the loop at {line} has no end: it reads nothing that changes"),
-                    site,
-                );
+                error(&never_ends(site), site);
             }
             model::wait_round(since);
         }
-        Turn::Cut => model::cut_loop(place(site)),
+        Turn::Cut(since) => model::cut_loop(since, place(site)),
         Turn::Endless => {
             let line = with(|world| world.line(site));
             let what = "has no end that was reached";
             error(&format!("not checked: the loop at {line} {what}"), site)
         }
     }
+}
+
+/// Says that a loop waits for what nobody changes.
+pub(super) fn never_ends(site: usize) -> String {
+    with(|world| {
+        let line = world.line(site);
+        match &world.watch {
+            Some(watch) => watch.never_ends(&line),
+            None => format!("the loop at {line} has no end: it reads nothing that changes"),
+        }
+    })
+}
+
+/// Notes that the thread waits, if somebody asks; it looks once more after that.
+pub(super) fn tell_that_it_waits() -> bool {
+    let me = me();
+    let Some(word) = with(|world| world.threads[me].tells.take()) else {
+        return false;
+    };
+    // SAFETY: a word of ours, which lives as long as the exploration.
+    let word = unsafe { Location::memory(word, 8) };
+    // Pairs with the Acquire of who asks.
+    model::store(word, 1, Ordering::Release, NOWHERE);
+    with(|world| world.threads[me].loops.begin_call());
+    true
+}
+
+/// Where our own code is, which no trace shows.
+pub(super) const NOWHERE: Place = Place::Source {
+    file: "",
+    line: 0,
+    column: 0,
+};
+
+/// Interrupts the thread here, in executions of their own, if it may be.
+fn interrupt(site: usize) {
+    let me = me();
+    let due = with(|world| {
+        let thread = &mut world.threads[me];
+        let may = world.live && thread.interrupt.is_some() && thread.sites.insert(site);
+        may.then(|| thread.interrupt.clone()).flatten()
+    });
+    let Some(body) = due else { return };
+    has_changed();
+    if model::choose(2, place(site)) == 1 {
+        let (entry, loops) = with(|world| {
+            let thread = &mut world.threads[me];
+            thread.interrupt = None;
+            (thread.entry, std::mem::take(&mut thread.loops))
+        });
+        body();
+        with(|world| {
+            let thread = &mut world.threads[me];
+            (thread.entry, thread.loops) = (entry, loops);
+        });
+    }
+    has_changed();
 }
 
 fn entered() -> Frame {
@@ -201,6 +299,9 @@ fn has_read(piece: Piece, value: u64) {
 fn silently(address: usize, bytes: usize, writes: bool) {
     let me = me();
     with(|world| {
+        if let Some(watch) = &mut world.watch {
+            watch.accesses(address, bytes);
+        }
         let thread = &mut world.threads[me];
         // The stack shows what is there.
         if (thread.entry.saturating_sub(STACK)..thread.entry).contains(&address) {
@@ -232,7 +333,7 @@ extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) 
         // SAFETY: memory of the test.
         return unsafe { memory(address, size) };
     };
-    read_atomically(pieces[0], order(mo), site)
+    read_atomically(pieces[0], ordering(mo, Part::Load, size == 8, site), site)
 }
 
 extern "C-unwind" fn store(address: usize, size: c_uint, value: u64, mo: c_int, site: usize) {
@@ -245,7 +346,12 @@ extern "C-unwind" fn store(address: usize, size: c_uint, value: u64, mo: c_int, 
         // SAFETY: memory of the test.
         return unsafe { set_memory(address, size, value) };
     };
-    write_atomically(pieces[0], value, order(mo), site);
+    write_atomically(
+        pieces[0],
+        value,
+        ordering(mo, Part::Store, false, site),
+        site,
+    );
 }
 
 extern "C-unwind" fn update(
@@ -262,15 +368,17 @@ extern "C-unwind" fn update(
     comes_to(&frame, "update", site);
     let new = |old| low(size, updated(operation, old, value));
     let Some(pieces) = way(address, size as usize, true, true, site) else {
-        silently(address, size as usize, true);
         // SAFETY: memory of the test.
-        unsafe {
-            let old = memory(address, size);
-            set_memory(address, size, new(old));
-            return old;
-        }
+        let old = unsafe { memory(address, size) };
+        silently(address, size as usize, new(old) != old);
+        // SAFETY: as above.
+        unsafe { set_memory(address, size, new(old)) };
+        return old;
     };
-    let old = change(pieces[0], order(mo), &new, site);
+    let order = ordering(mo, Part::Update, operation == EXCHANGE, site);
+    fence_around(mo, site);
+    let old = change(pieces[0], order, &new, site);
+    fence_around(mo, site);
     has_updated(pieces[0], old, new(old));
     old
 }
@@ -289,14 +397,15 @@ extern "C-unwind" fn compare(
     flush(site);
     comes_to(&frame, "compare", site);
     let Some(pieces) = way(address, size as usize, true, true, site) else {
-        silently(address, size as usize, true);
         // SAFETY: memory of the test.
-        return unsafe { compare_memory(address, size, expected, new) };
+        let old = unsafe { compare_memory(address, size, expected, new) };
+        silently(address, size as usize, old == expected && old != new);
+        return old;
     };
     let piece = pieces[0];
     let orders = Orders {
-        success: order(success),
-        failure: order(failure & !WEAK),
+        success: ordering(success, Part::Success, false, site),
+        failure: ordering(failure & !WEAK, Part::Failure, false, site),
     };
     if !piece.is_whole() {
         let swap = |old| (old == expected).then_some(new);
@@ -307,7 +416,10 @@ extern "C-unwind" fn compare(
         return old;
     }
     let weak = failure & WEAK != 0;
-    match model::compare_exchange(piece.location(), expected, new, orders, weak, place(site)) {
+    fence_around(success, site);
+    let found = model::compare_exchange(piece.location(), expected, new, orders, weak, place(site));
+    fence_around(success, site);
+    match found {
         Ok(old) => {
             has_updated(piece, old, new);
             old
@@ -327,8 +439,16 @@ extern "C-unwind" fn compare(
 extern "C-unwind" fn fence(mo: c_int, site: usize) {
     flush(site);
     if mo != 0 && with(|world| world.live) {
-        model::fence(order(mo), place(site));
+        let order = ordering(mo, Part::Fence, false, site);
+        if order != Ordering::Relaxed {
+            model::fence(order, place(site));
+        }
     }
+}
+
+/// Returns whether an access that is no atomic one is a relaxed one.
+fn is_relaxed(kind: c_uint) -> bool {
+    kind == VOLATILE || !with(|world| world.rules.races)
 }
 
 extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint, site: usize) {
@@ -338,7 +458,7 @@ extern "C-unwind" fn read(address: usize, bytes: usize, kind: c_uint, site: usiz
         return;
     }
     comes_to(&frame, "read", site);
-    announce_read(address, bytes, kind == VOLATILE, site);
+    announce_read(address, bytes, is_relaxed(kind), site);
 }
 
 /// Says that the test's code is about to read.
@@ -383,7 +503,7 @@ extern "C-unwind" fn write(address: usize, bytes: usize, kind: c_uint, site: usi
         return;
     }
     comes_to(&frame, "write", site);
-    announce(address, bytes, kind == VOLATILE, site);
+    announce(address, bytes, is_relaxed(kind), site);
 }
 
 /// Says that the test's code is about to write.
@@ -422,8 +542,13 @@ pub(super) fn read_word(address: usize, site: usize) -> u64 {
     }
 }
 
-extern "C-unwind" fn number() -> c_uint {
-    me() as c_uint
+extern "C-unwind" fn cpu() -> c_uint {
+    (me() + with(|world| world.first_cpu)) as c_uint
+}
+
+/// Returns the NUMA node: there are two, and who comes after another is on the other.
+extern "C-unwind" fn node() -> c_uint {
+    me() as c_uint % 2
 }
 
 extern "C-unwind" fn relax(frame: *const u8, bytes: usize, site: usize) {
@@ -448,14 +573,8 @@ extern "C-unwind" fn futex_wake(address: usize, most: c_uint, site: usize) -> c_
 
 extern "C-unwind" fn refuse_call(number: c_long, operation: c_long, site: usize) {
     let line = with(|world| world.line(site));
-    let what = match operation {
-        ..0 => format!("call {number} of the system"),
-        operation => format!("operation {operation} of a futex"),
-    };
-    error(
-        &format!("not checked: {what} at {line}, which the checker does not know"),
-        site,
-    )
+    let why = call_refused(number, operation, &line);
+    error(&format!("not checked: {why}"), site)
 }
 
 pub(super) const HOOKS: Hooks = Hooks {
@@ -466,8 +585,8 @@ pub(super) const HOOKS: Hooks = Hooks {
     fence,
     read,
     write,
-    cpu: number,
-    node: number,
+    cpu,
+    node,
     relax,
     fail,
     futex_wait,

@@ -27,8 +27,9 @@ pub(super) enum Turn {
     /// It has come round, and changed nothing: the round began at this event, and has read
     /// this memory that no event is about.
     Repeats(usize, Vec<usize>),
-    /// It has come round as often as is explored, changing memory.
-    Cut,
+    /// It has come round as often as is explored, changing memory: the last round began at
+    /// this event.
+    Cut(usize),
     /// It makes more accesses than are explored.
     Endless,
 }
@@ -42,9 +43,9 @@ pub(super) struct Loops {
     silent: Vec<usize>,
     /// All reads of the execution.
     log: Vec<Read>,
-    /// Of each state, whatever was changed: the reads before it came there last, a hash of
-    /// those of the round before, and how many rounds had the same.
-    rounds: HashMap<u64, (usize, u64, u32)>,
+    /// Of each state, whatever was changed: the reads and the events before it came there
+    /// last, a hash of the reads of the round before, and how many rounds had the same.
+    rounds: HashMap<u64, (usize, usize, u64, u32)>,
     accesses: u32,
 }
 
@@ -56,6 +57,13 @@ impl Loops {
         self.rounds.clear();
         self.accesses = 0;
         self
+    }
+
+    /// Notes that a call begins, whose loops are others than those of the call before.
+    pub(super) fn begin_call(&mut self) {
+        self.has_changed();
+        self.rounds.clear();
+        self.accesses = 0;
     }
 
     /// Notes that the thread has changed something that its stack does not show.
@@ -99,16 +107,18 @@ impl Loops {
         }
         self.seen.insert(hash, (events, self.silent.len()));
         let now = self.log.len();
-        let (before, reads, alike) = self.rounds.entry(hash).or_insert((now, 0, 0));
+        let first = (now, events, 0, 0);
+        let (before, since, reads, alike) = self.rounds.entry(hash).or_insert(first);
+        let began = *since;
         if *before < now {
             let mut round = DefaultHasher::new();
             self.log[*before..].hash(&mut round);
             let round = round.finish();
             *alike = if round == *reads { *alike + 1 } else { 0 };
-            (*before, *reads) = (now, round);
+            (*before, *since, *reads) = (now, events, round);
         }
         match *alike >= ROUNDS {
-            true => Turn::Cut,
+            true => Turn::Cut(began),
             false => Turn::Onward,
         }
     }

@@ -6,12 +6,17 @@
 //! again; so does one that shows that the accesses of a word are not all of one size.
 //! This module must never add an event.
 
+use super::fields::Fields;
 use super::loops::Loops;
+use super::watch::Watch;
 use crate::library::{Loaded, Sites};
 use crate::memory::pieces;
-use locklab_graph::Place;
+use locklab_graph::{MAX_THREADS, Place};
+use locklab_host::error::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Memory that each thread can allocate: addresses only.
@@ -26,11 +31,44 @@ pub(super) const STACK: usize = 256 << 10;
 /// The most mutexes and the like.
 const SLOTS: usize = 1 << 14;
 
-/// A block of memory that the test has allocated.
+/// Describes what is assumed of the accesses of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// A data race is a failure; otherwise plain accesses are relaxed ones.
+    pub(crate) races: bool,
+    /// Address dependencies order, and read-modify-writes are fences: the assumption of
+    /// [`crate::kernel::WITH_DEPENDENCIES`].
+    pub(crate) dependencies: bool,
+}
+
+impl Rules {
+    /// Those of C11.
+    pub(crate) const OF_A_TEST: Self = Self {
+        races: true,
+        dependencies: false,
+    };
+}
+
+/// A block of memory that the test has allocated, or that we have made for a lock.
 pub(super) struct Block {
     pub(super) bytes: usize,
     pub(super) site: usize,
     pub(super) freed: bool,
+    /// Names ours.
+    pub(super) owner: Option<Owner>,
+}
+
+/// What a block is for that we have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// It is a lock.
+    Lock,
+    /// It is the context of a thread.
+    Context(usize),
+    /// It is the data that a lock protects.
+    Data,
+    /// It says which threads wait.
+    Waits,
 }
 
 /// What one thread of the test is about.
@@ -53,6 +91,11 @@ pub(super) struct Thread {
     pub(super) held: HashMap<usize, u32>,
     /// Values of keys.
     pub(super) values: BTreeMap<u64, u64>,
+    /// Where it says that it waits for a lock, when it first does.
+    pub(super) tells: Option<usize>,
+    /// What may interrupt it, once, before an access of a place where it has not been.
+    pub(super) interrupt: Option<Rc<dyn Fn()>>,
+    pub(super) sites: HashSet<usize>,
     /// Bytes allocated.
     allocated: usize,
     /// Its thread-local data.
@@ -125,6 +168,18 @@ pub(super) struct World {
     pub(super) destructors: HashMap<u64, usize>,
     /// Notes for the report, once each.
     pub(super) notes: BTreeSet<String>,
+    pub(super) rules: Rules,
+    pub(super) fields: Fields,
+    /// Objects that threads sleep on.
+    pub(super) futexes: HashSet<usize>,
+    /// The number of the first CPU.
+    pub(super) first_cpu: usize,
+    /// What is noted while a lock is used before any thread is created.
+    pub(super) watch: Option<Watch>,
+    /// The memory of a lock after that.
+    pub(super) used: Option<Vec<(usize, Vec<u8>)>>,
+    /// Whether it is counted who is inside, whatever they see of each other.
+    pub(super) counts: bool,
 }
 
 static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
@@ -141,7 +196,9 @@ pub(super) type Refused = String;
 
 impl World {
     /// Makes the world of the child.
-    pub(super) fn set(loaded: Loaded, sites: Sites, most_threads: usize) -> Result<(), String> {
+    pub(super) fn set(loaded: Loaded, library: &Path, rules: Rules) -> Result<(), Error> {
+        let sites = Sites::new(&loaded, library);
+        let most_threads = MAX_THREADS;
         let data = loaded.data.clone();
         // SAFETY: the writable data of a library that was just loaded.
         let image = unsafe { std::slice::from_raw_parts(data.start as *const u8, data.len()) };
@@ -157,7 +214,9 @@ impl World {
             )
         };
         if arenas == libc::MAP_FAILED {
-            return Err("there is no memory for what the test allocates".to_owned());
+            return Err(Error::Failed(
+                "there is no memory for what the file allocates".to_owned(),
+            ));
         }
         let image = image.to_vec();
         let bytes = loaded.thread_local.1 + 64;
@@ -183,6 +242,13 @@ impl World {
             again: false,
             destructors: HashMap::new(),
             notes: BTreeSet::new(),
+            rules,
+            fields: Fields::of(library),
+            futexes: HashSet::new(),
+            first_cpu: 0,
+            watch: None,
+            used: None,
+            counts: false,
         };
         WORLD.store(Box::into_raw(Box::new(world)), Ordering::Relaxed);
         Ok(())
@@ -219,6 +285,23 @@ impl World {
         self.uses.clear();
         self.shadow.fill(0);
         self.live = false;
+        self.watch = None;
+    }
+
+    /// Makes a block of ours, of zeros.
+    pub(super) fn make(&mut self, owner: Owner, bytes: usize) -> usize {
+        let start = self.allocate(0, bytes.max(1), 64, 0);
+        let start = start.expect("a lock is smaller than what a thread may allocate");
+        let block = self.blocks.get_mut(&start).expect("made above");
+        block.owner = Some(owner);
+        start
+    }
+
+    /// Returns what the block is for that an address is in, if we have made it.
+    pub(super) fn owner(&self, address: usize) -> Option<(Owner, usize)> {
+        let (start, block) = self.blocks.range(..=address).next_back()?;
+        let within = address < *start + block.bytes;
+        Some((block.owner.filter(|_| within)?, address - start))
     }
 
     /// Returns the memory of the thread's thread-local data.
@@ -248,7 +331,13 @@ impl World {
         }
         *used = end - arena;
         let freed = false;
-        self.blocks.insert(start, Block { bytes, site, freed });
+        let block = Block {
+            bytes,
+            site,
+            freed,
+            owner: None,
+        };
+        self.blocks.insert(start, block);
         Ok(start)
     }
 
@@ -267,7 +356,11 @@ impl World {
             let found = known
                 .map(|(_, memory)| memory)
                 .find(|memory| memory.contains(&address));
-            return Ok(Some(found.cloned().unwrap_or(word)));
+            return match found {
+                Some(memory) => Ok(Some(memory.clone())),
+                None if objects.is_empty() => Ok(Some(word)),
+                None => Err(self.beside(address)),
+            };
         }
         let (base, end) = (
             self.loaded.base,
@@ -281,7 +374,7 @@ impl World {
             let block = block.filter(|(start, block)| address < *start + block.bytes);
             return match block {
                 Some((start, block)) => Ok(Some(*start..start + block.bytes)),
-                None => Err("outside of every block of memory".to_owned()),
+                None => Err("out of bounds: outside of every block of memory".to_owned()),
             };
         }
         match self.is_of_thread(address) {
@@ -328,9 +421,9 @@ impl World {
         };
         if address + bytes > object.end && object.end - object.start > 8 {
             return Err(format!(
-                "out of bounds: {bytes} bytes, from byte {} of an object of {}",
+                "out of bounds: {bytes} bytes, from byte {} of {}",
                 address - object.start,
-                object.len()
+                self.describe(&object)
             ));
         }
         if !self.live {
@@ -498,13 +591,13 @@ impl World {
     pub(super) fn place(&mut self, site: usize) -> Place {
         let sites = &self.sites;
         *self.places.entry(site).or_insert_with(|| {
-            let (_, file, line, column) = sites.position(site).unwrap_or_default();
-            Place::Source {
-                // Leaked once for each line of the test.
-                file: file.leak(),
-                line,
-                column,
+            let (path, file, line, column) = sites.position(site).unwrap_or_default();
+            // Leaked once for each line of the file.
+            let file: &'static str = file.leak();
+            if let Ok(text) = std::fs::read_to_string(path) {
+                locklab_verify::add_source(file, text);
             }
+            Place::Source { file, line, column }
         })
     }
 
@@ -514,11 +607,78 @@ impl World {
         line.unwrap_or_else(|| "a line that is not known".to_owned())
     }
 
+    /// Returns whether this is the checker's word for what threads sleep on.
+    pub(super) fn is_futex(&self, address: usize) -> bool {
+        let slot = address.wrapping_sub(std::ptr::from_ref(&self.shadow[0]) as usize) / 8;
+        let mut known = self.slots.iter();
+        known.any(|(object, known)| *known == slot && self.futexes.contains(object))
+    }
+
     /// Returns whether this is a word of the checker's that no object of the test has.
     pub(super) fn is_result(&self, address: usize) -> bool {
         let slot = address.wrapping_sub(std::ptr::from_ref(&self.shadow[0]) as usize) / 8;
         let mut known = self.slots.iter();
         known.any(|(object, known)| *known == slot && *object < 4096)
+    }
+
+    /// Says beside which static variable an address is that is in none.
+    fn beside(&self, address: usize) -> String {
+        let distance = |memory: &Range<usize>| match address.checked_sub(memory.end) {
+            Some(behind) => behind,
+            None => memory.start.abs_diff(address),
+        };
+        // The file does not know the variables of Locklab's own headers.
+        let theirs = |(name, _): &&(String, Range<usize>)| !name.starts_with("locklab_");
+        let theirs = self.loaded.objects.iter().filter(theirs);
+        match theirs.min_by_key(|(_, memory)| distance(memory)) {
+            Some((name, memory)) if address < memory.start => format!(
+                "out of bounds: {} before the start of '{name}'",
+                memory.start - address
+            ),
+            Some((name, memory)) => format!(
+                "out of bounds: from byte {} of '{name}', which has {}",
+                address - memory.start,
+                memory.len()
+            ),
+            None => "out of bounds: outside of every variable".to_owned(),
+        }
+    }
+
+    /// Returns the static variable that an address is in.
+    fn variable(&self, address: usize) -> Option<(&str, &Range<usize>)> {
+        let objects = &self.loaded.objects;
+        let before = objects.partition_point(|(_, memory)| memory.start <= address);
+        let mut known = objects[..before].iter().rev();
+        let (name, memory) = known.find(|(_, memory)| memory.contains(&address))?;
+        Some((name, memory))
+    }
+
+    /// Describes an object, in a sentence about an access that leaves it.
+    fn describe(&self, object: &Range<usize>) -> String {
+        let bytes = object.len();
+        let name = match (self.owner(object.start), self.variable(object.start)) {
+            (Some((Owner::Lock, _)), _) => "the lock".to_owned(),
+            (Some((Owner::Context(_), _)), _) => "a context".to_owned(),
+            (_, Some((name, _))) => format!("'{name}'"),
+            _ => return format!("an object of {bytes}"),
+        };
+        format!("{name}, which has {bytes}")
+    }
+
+    /// Returns a value as a person reads it: small ones, and those just below zero, as
+    /// decimal numbers, and what points to our memory by its name.
+    pub(super) fn shown(&self, value: u64) -> String {
+        match (value, self.owner(value as usize)) {
+            (0..4096, _) => value.to_string(),
+            (_, Some((Owner::Lock, 0))) => "lock".to_owned(),
+            (_, Some((Owner::Context(thread), 0))) => format!("n{thread}"),
+            (_, Some(_)) => format!("&{}", self.name(value as usize)),
+            _ if value == u64::MAX || value == u64::from(u32::MAX) => "-1".to_owned(),
+            _ if self.variable(value as usize).is_some() => {
+                format!("&{}", self.name(value as usize))
+            }
+            _ => format!("{value:#x}"),
+        }
     }
 
     /// Names memory as the test does: a variable, with the byte in it.
@@ -529,12 +689,22 @@ impl World {
             let object = self.slots.iter().find(|(_, known)| **known == slot);
             return object.map_or_else(|| "checker".to_owned(), |(object, _)| self.name(*object));
         }
-        let objects = &self.loaded.objects;
-        let before = objects.partition_point(|(_, memory)| memory.start <= address);
-        let mut known = objects[..before].iter().rev();
-        if let Some((name, memory)) = known.find(|(_, memory)| memory.contains(&address)) {
+        match self.owner(address) {
+            Some((Owner::Lock, bytes)) => return self.fields.of_lock(bytes),
+            Some((Owner::Context(thread), bytes)) => {
+                return format!("n{thread}.{}", self.fields.of_context(bytes));
+            }
+            _ => {}
+        }
+        if let Some(name) = self
+            .fields
+            .of_static(address.wrapping_sub(self.loaded.base))
+        {
+            return name;
+        }
+        if let Some((name, memory)) = self.variable(address) {
             return match address - memory.start {
-                0 => name.clone(),
+                0 => name.to_owned(),
                 bytes => format!("{name}+{bytes}"),
             };
         }

@@ -122,6 +122,9 @@ pub(crate) fn explore_within(
     prune_after: Option<u32>,
     limits: Limits,
 ) -> Explored {
+    if let Some(explorer) = &property.explorer {
+        return explorer(limits);
+    }
     if property.drawn.is_some() {
         return explore_drawn(property, limits, PROGRAM);
     }

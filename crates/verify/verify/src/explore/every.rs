@@ -73,7 +73,7 @@ pub(super) fn explore_every(property: &Property, limits: Limits) -> Option<Explo
         return None;
     }
     let outcome = match &report.error {
-        Some(error) => Outcome::Fails(failed(property, message(error))),
+        Some(error) => Outcome::Fails(failed(message(error))),
         None if property.needs_witness && !execution::take_witness() => {
             return None;
         }

@@ -5,9 +5,9 @@
 
 use super::limits::{Budget, Limits, MAX_BRANCHES};
 use super::outcome::{Explored, Failure, Outcome, Reads};
-use super::panics::{has_no_end, message, says_no_end, silently};
+use super::panics::{message, says_no_end, silently};
 use crate::execution::{self, Again};
-use crate::journal::{Entry, Journal, Operation};
+use crate::journal::Journal;
 use crate::property::Property;
 use crate::trace;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -89,7 +89,6 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
     let start = Instant::now();
     let budget = Budget::new(limits);
     let mut executions;
-    let mut left_out = Vec::new();
     let outcome = loop {
         let model = property.model.clone();
         let counter = Arc::new(AtomicU64::new(0));
@@ -133,17 +132,8 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
                 break Outcome::Cut;
             }
             Err(payload) if payload.is::<Again>() => {}
-            Err(payload) if has_no_end(&*payload) && execution::last_loop().is_some() => {
-                let here = execution::last_loop().expect("just seen");
-                execution::leave_out(here);
-                left_out.push(format!(
-                    "what the loop at {here} does after {MAX_BRANCHES} steps of an execution, and \
-                     all executions after that one"
-                ));
-                break Outcome::Cut;
-            }
             Err(payload) => {
-                break Outcome::Fails(failed(property, message(&*payload)));
+                break Outcome::Fails(failed(message(&*payload)));
             }
         }
     };
@@ -161,7 +151,7 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
         preemptions,
         executions,
         took: start.elapsed(),
-        left_out,
+        left_out: Vec::new(),
         schedules: 0,
         reads: Reads::One,
         every: false,
@@ -169,15 +159,8 @@ fn run_once(property: &Property, preemptions: Option<usize>, limits: Limits) -> 
 }
 
 /// Returns the failure that ends the execution under way.
-pub(super) fn failed(property: &Property, mut message: String) -> Failure {
+pub(super) fn failed(message: String) -> Failure {
     let entries = Journal::current().entries();
-    let holds = |entry: &Entry| matches!(entry.operation, Operation::Enter | Operation::Read);
-    if let Some(cause) = property.never_held
-        && message.starts_with("deadlock")
-        && !entries.iter().any(holds)
-    {
-        message = format!("{message}; {cause}");
-    }
     Failure {
         message,
         trace: trace::steps(&entries),

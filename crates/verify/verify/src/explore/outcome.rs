@@ -100,24 +100,4 @@ impl Explored {
             every: false,
         }
     }
-
-    /// Returns both together: complete as far as both are.
-    pub(super) fn and(self, other: Self) -> Self {
-        let outcome = match (self.outcome, other.outcome) {
-            (fails @ Outcome::Fails(_), _) | (_, fails @ Outcome::Fails(_)) => fails,
-            (Outcome::Holds, Outcome::Holds) => Outcome::Holds,
-            _ => Outcome::Cut,
-        };
-        let bounds = [self.preemptions, other.preemptions];
-        Self {
-            outcome,
-            preemptions: bounds.into_iter().flatten().min(),
-            executions: self.executions + other.executions,
-            took: self.took + other.took,
-            left_out: [self.left_out, other.left_out].concat(),
-            schedules: 0,
-            reads: Reads::One,
-            every: false,
-        }
-    }
 }

@@ -63,11 +63,6 @@ pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Returns whether an execution ended because it has too many steps.
-pub(super) fn has_no_end(payload: &(dyn Any + Send)) -> bool {
-    says_no_end(&message(payload))
-}
-
 /// Returns whether a message says that.
 pub(super) fn says_no_end(message: &str) -> bool {
     message.starts_with(NO_PROGRESS)

@@ -4,11 +4,15 @@
 //! and what they share.
 
 use crate::execution::Setting;
+use crate::explore::{Explored, Limits};
 use crate::subject::Subject;
 use std::sync::Arc;
 
 /// A lock that a model makes.
 pub(super) type Lock = Arc<dyn Subject>;
+
+/// Explores a promise within limits.
+pub(crate) type Explorer = Arc<dyn Fn(Limits) -> Explored + Send + Sync>;
 
 /// A promise and the model that checks it.
 #[derive(Clone)]
@@ -39,8 +43,8 @@ pub struct Property {
     /// the model has are explored.
     pub(crate) drawn: Option<u64>,
     pub(crate) setting: Setting,
-    /// Says what may be the cause if all wait and nobody has ever held the lock.
-    pub(crate) never_held: Option<&'static str>,
+    /// Explores it, if that is not loom's to do; `model` is not run then.
+    pub(crate) explorer: Option<Explorer>,
     /// Prepares the process of the model, if that is needed.
     pub(crate) first: Option<Model>,
     /// Runs as the first thread of an execution.
@@ -83,7 +87,7 @@ impl Property {
                 choices,
                 ..Setting::default()
             },
-            never_held: None,
+            explorer: None,
             first: None,
             graphs: of_graphs.then(|| model.clone()),
             unrecorded: false,
@@ -109,12 +113,24 @@ impl Property {
             needs_witness: false,
             drawn: None,
             setting: Setting::default(),
-            never_held: None,
+            explorer: None,
             first: None,
             model: Arc::new(model),
             graphs: None,
             unrecorded: false,
         }
+    }
+
+    /// Returns a promise among so many threads that `explorer` explores, of a lock that is
+    /// not written in Rust: in a process of its own, as every other.
+    pub fn explored_by(
+        name: &'static str,
+        threads: usize,
+        explorer: impl Fn(Limits) -> Explored + Send + Sync + 'static,
+    ) -> Self {
+        let mut property = Self::of_files(&[], name, threads, || ()).of_operations();
+        property.explorer = Some(Arc::new(explorer));
+        property
     }
 
     pub(crate) fn with(mut self, setting: impl FnOnce(&mut Setting)) -> Self {
@@ -137,13 +153,6 @@ impl Property {
         self.loops_are_code = true;
         self.setting.reads_conflict = true;
         self.setting.reads_words_only = true;
-        self
-    }
-
-    /// Returns the same promise; `cause` is added to the message of a deadlock before which
-    /// nobody has held the lock.
-    pub fn never_held(mut self, cause: &'static str) -> Self {
-        self.never_held = Some(cause);
         self
     }
 

@@ -553,35 +553,6 @@ pub(crate) fn readers_wait(lock: &Lock) -> Property {
     })
 }
 
-/// Returns the promise that at most so many readers that come when a writer waits, and
-/// has said so, enter before it: one comes again and again.
-pub(crate) fn readers_pass(lock: &Lock, most: usize) -> Property {
-    Property::new("readers pass a writer", 3, lock, move |lock| {
-        let table = Table::new(lock, 3);
-        table.read();
-        let writer = spawn(1, move || table.section_and_arrive());
-        let reader = spawn(2, move || {
-            execution::await_arrival(1);
-            for _ in 0..=most {
-                table.read_section();
-            }
-        });
-        table.read_unlock();
-        join(writer);
-        join(reader);
-        let passed = table
-            .read_after()
-            .iter()
-            .filter(|after| **after == 0)
-            .count();
-        assert!(
-            passed <= most,
-            "{passed} readers pass a writer that waits, and {most} at most are claimed"
-        );
-        table.finish();
-    })
-}
-
 /// Returns the promise that an attempt to read, likewise, fails.
 pub(crate) fn readers_try_behind(lock: &Lock) -> Property {
     Property::new("no reader passes by a try", 3, lock, |lock| {

@@ -3,7 +3,7 @@
 use super::definition::{Lock, Property};
 use super::table::{TURNS, Table, join_all, let_others_wait, spawn};
 use crate::execution;
-use locklab_locks::{Fairness, NESTING};
+use locklab_locks::NESTING;
 
 /// Returns locks for one CPU to take, one inside the interrupt of another.
 fn tables(lock: &Lock, locks: usize, threads: usize) -> &'static [&'static Table] {
@@ -58,19 +58,6 @@ pub(super) fn nesting(lock: &Lock) {
     join_all(others);
     for table in tables {
         table.finish();
-    }
-}
-
-/// Makes that promise with three CPUs, of which two need all their queue nodes, and each has a
-/// neighbour in each queue: in one order of many.
-pub(super) fn nesting_of_three(lock: &Lock, depth: usize) -> Property {
-    let property = Property::new("nesting of three CPUs", 4, lock, move |lock| {
-        let keeps_place = lock.info().fairness == Fairness::Fifo;
-        nest_three(lock, depth, if keeps_place { NESTING } else { 0 });
-    });
-    Property {
-        levels: depth,
-        ..property
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) use big::big_properties;
 pub(crate) use deadlock::resilient;
 use definition::Lock;
 pub use definition::Property;
-use locklab_locks::{Fairness, NESTING, RawLock};
+use locklab_locks::{Fairness, RawLock};
 pub(crate) use readers::{
-    biased, own_readers, read_write, reader_asks, reader_without_number, readers_at_the_limit,
+    biased, read_write, reader_asks, reader_without_number, readers_at_the_limit,
     readers_looked_before, readers_of_each_count, readers_of_one_count, readers_wrap,
     refused_beside_another, writer_tries,
 };
@@ -44,8 +44,7 @@ pub(crate) use exclusion::{
 pub(crate) use fairness::{
     announced, handed_over, in_order_again_and_again, in_order_within_a_node, lets_others_in,
     one_writer_between, overtaking_in_one_order, overtaking_in_queue, passed_while_it_sleeps,
-    prefers_again, prefers_again_in_queue, prefers_its_node, readers_pass, readers_try_behind,
-    readers_wait,
+    prefers_again, prefers_again_in_queue, prefers_its_node, readers_try_behind, readers_wait,
 };
 pub(crate) use interrupts::{
     interrupted, interrupted_by_another, interrupted_in_queue, interrupted_twice, last_cpus,
@@ -63,63 +62,6 @@ pub(crate) use table::{Shared, join_all, spawn};
 /// Returns the promises of lock `L`, the cheapest first.
 pub fn properties<L: RawLock<Loom>>() -> Vec<Property> {
     promises(&subject::<Loom, L>())
-}
-
-/// Returns what a lock of the user's own promises beyond that if readers share it.
-pub fn promises_of_readers(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
-    let mut all = own_readers(lock, claims.try_read);
-    all.extend(claims.readers_pass.map(|most| readers_pass(lock, most)));
-    all
-}
-
-/// Holds what a lock of the user's own claims beside its [`locklab_locks::Info`].
-#[derive(Clone, Copy, Debug)]
-pub struct Claims {
-    /// It has something for each CPU, as queue nodes.
-    pub numbered: bool,
-    /// There is an attempt to read.
-    pub try_read: bool,
-    /// Limits the readers that may come when a writer waits, and enter before it, if it claims
-    /// a bound.
-    pub readers_pass: Option<usize>,
-    /// Limits the acquisitions of one CPU that may be under way at once: each but the first is
-    /// in an interrupt of another, or inside it.
-    pub levels: usize,
-    /// Says whether an acquisition may be interrupted by another.
-    pub interrupts: bool,
-}
-
-/// Returns what a lock of the user's own promises beyond that, as nobody says of its counters
-/// where they are near their end.
-pub fn promises_of_own(lock: &Arc<dyn Subject>, claims: Claims) -> Vec<Property> {
-    let mut all = vec![
-        Property::new("used before", 2, lock, exclusion::wrap_around),
-        Property::new("used before, one tries", 1, lock, |lock| {
-            exclusion::try_lock_alone(lock, true);
-        }),
-    ];
-    all.push(loses_races(lock));
-    all.push(programs(
-        lock,
-        Operations {
-            reads: lock.info().readers_share,
-            try_read: lock.info().readers_share && claims.try_read,
-            depth: claims.levels,
-            not_interrupted: !claims.interrupts,
-            ..Operations::default()
-        },
-    ));
-    if claims.numbered {
-        all.push(queue_during_preemption(lock));
-        let depth = claims.levels.min(NESTING + 1);
-        all.push(interrupts::nesting_of_three(lock, depth));
-        all.push(interrupted(lock));
-        all.push(neighbour_in_interrupt(lock));
-        if lock.info().fairness == Fairness::Fifo {
-            all.push(in_order_again_and_again(lock));
-        }
-    }
-    all
 }
 
 /// Returns the promises of a lock, the cheapest first.

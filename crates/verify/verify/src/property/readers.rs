@@ -82,51 +82,6 @@ pub(crate) fn read_write(lock: &Lock) -> Vec<Property> {
     ]
 }
 
-/// Returns the promises of a lock of the user's own that readers share, in which each
-/// thread has one context; `tries` if there is a `try_read`.
-pub(crate) fn own_readers(lock: &Lock, tries: bool) -> Vec<Property> {
-    let mut all = vec![
-        Property::new("a reader and a writer", 2, lock, |lock| {
-            patient_readers::<1, 1, 2>(lock);
-        }),
-        Property::new("two readers at once", 2, lock, |lock| {
-            let table = Table::new(lock, 2);
-            table.read();
-            join(spawn(1, move || table.read_section()));
-            table.read_unlock();
-            table.finish();
-        }),
-        Property::new("two readers and a writer", 3, lock, |lock| {
-            patient_readers::<2, 1, 1>(lock);
-        }),
-        Property::new("a reader and two writers", 3, lock, |lock| {
-            patient_readers::<1, 2, 1>(lock);
-        }),
-    ];
-    if tries {
-        all.push(Property::new("a reader tries", 2, lock, |lock| {
-            readers::<1, 1, 2>(lock);
-        }));
-        all.push(Property::new(
-            "a reader tries beside one",
-            2,
-            lock,
-            |lock| {
-                let table = Table::new(lock, 2);
-                table.read();
-                join(spawn(1, move || {
-                    assert!(table.try_read(), "try_read fails among readers");
-                    table.enter_reading();
-                    table.read_unlock();
-                }));
-                table.read_unlock();
-                table.finish();
-            },
-        ));
-    }
-    all
-}
-
 /// Does what [`readers`] does, by readers that do not try.
 fn patient_readers<const READERS: usize, const WRITERS: usize, const TIMES: usize>(lock: &Lock) {
     run(

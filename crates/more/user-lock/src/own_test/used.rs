@@ -8,16 +8,12 @@
 //! equal, it begins after 65,535. So a file says nothing of its counters, and no
 //! state is guessed that equal steps have not led to.
 
-use super::bounds;
-use super::world::{Watch, make_words, with};
-use crate::isolate;
-use crate::library::{Library, low};
-use crate::memory::{memory, pieces as pieces_of, set_memory};
+use super::client::Table;
+use super::watch::Watch;
+use super::world::with;
+use crate::library::low;
+use crate::memory::{memory, set_memory};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
-
-/// Says why a lock that nobody has ever held may not be free.
-pub(super) const NO_INIT: &str = "there is no lab_init, and a lock that is all zero is not free";
 
 /// The uses after which a counter of 16 bits has its last value.
 const USES: usize = 0xffff;
@@ -34,54 +30,13 @@ const MOST_PERIOD: usize = 1_024;
 /// Uses on both sides of a wrap.
 const NEAR: u64 = 4;
 
-/// The most accesses of one call: more are a wait, which nobody ends.
-const MOST_ACCESSES: u32 = 1_000_000;
-
 /// Describes what memory holds after so many uses.
 struct Used(Vec<(usize, Vec<u8>)>);
 
-/// Notes that the code accesses memory here, or pauses.
-pub(super) fn accesses(address: usize, bytes: usize, site: usize) {
-    if bytes > 0 {
-        bounds::check(address, bytes, site);
-    }
-    let waits = with(|world| {
-        let watch = world.watch.as_mut()?;
-        if watch.ranges.iter().any(|range| range.contains(&address)) {
-            let words = pieces_of(address, bytes);
-            watch
-                .accessed
-                .extend(words.map(|(first, size)| (first, size.into())));
-        }
-        watch.accesses += 1;
-        (watch.accesses > MOST_ACCESSES).then_some(watch.uses)
-    });
-    if let Some(uses) = waits {
-        let at = with(|world| world.place(isolate::SITE.load(Ordering::Relaxed)));
-        let without_init = uses == 0 && !with(|world| world.facts.init);
-        panic!(
-            "deadlock: a thread alone waits for ever, after {uses} acquisitions and releases, at \
-             {at}{}",
-            match without_init {
-                true => format!("; {NO_INIT}"),
-                false => String::new(),
-            }
-        );
-    }
-}
-
 /// Takes and releases a lock.
-fn use_it(library: &Library, lock: usize, context: usize) {
-    for call in [library.lock, library.unlock] {
-        with(|world| {
-            if let Some(watch) = &mut world.watch {
-                watch.accesses = 0;
-            }
-        });
-        // SAFETY: the lock in its place, with a context of its own; each
-        // acquisition is released.
-        unsafe { call(lock as *mut _, context as *mut _) };
-    }
+fn use_it(table: Table) {
+    table.lock();
+    table.unlock();
     with(|world| {
         if let Some(watch) = &mut world.watch {
             watch.uses = watch.uses.wrapping_add(1);
@@ -89,35 +44,25 @@ fn use_it(library: &Library, lock: usize, context: usize) {
     });
 }
 
-/// Brings the counters of the lock at this address to their end, by uses with
-/// the context at that one.
-pub(super) fn use_up(lock: usize, context: usize) {
-    let (library, ranges) = with(|world| {
-        let lock = lock..lock + world.facts.lock_bytes;
-        let context = context..context + world.facts.ctx_bytes;
-        let ranges = [lock, context, world.library.data.clone()];
-        (world.library.clone(), ranges)
-    });
+/// Brings the counters of a lock to their end, by uses with the context of this thread.
+pub(super) fn use_up(table: Table) {
     if with(|world| world.used.is_none()) {
+        let ranges = table.memory();
         with(|world| {
-            world.quiet = true;
-            world.watch = Some(Watch::of(ranges.clone()));
+            world.watch = Some(Watch::of(ranges.clone(), table.facts().init));
         });
-        go_on(&library, lock, context, &ranges);
+        go_on(table, &ranges);
         let used = Used::of(&ranges);
-        with(|world| {
-            (world.quiet, world.watch, world.used) = (false, None, Some(used.0));
-        });
+        with(|world| (world.watch, world.used) = (None, Some(used.0)));
     }
     let used = with(|world| world.used.clone().expect("made above"));
     Used(used).restore();
-    make_words(ranges[1].start, ranges[1].end);
 }
 
-fn go_on(library: &Library, lock: usize, context: usize, ranges: &[Range<usize>; 3]) {
+fn go_on(table: Table, ranges: &[Range<usize>; 3]) {
     let use_it = |times: usize| {
         for _ in 0..times {
-            use_it(library, lock, context);
+            use_it(table);
         }
     };
     use_it(FIRST);
