@@ -165,7 +165,7 @@ fn what_is_typed_wrongly_gets_the_sentence_that_helps() {
         ],
     );
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("Too few: 3 pairs can call none"), "{text}");
+    assert!(text.contains("Too few: with 3 pairs no verdict"), "{text}");
     let threads = [
         "rank",
         "tas",

@@ -104,7 +104,7 @@ fn too_few_pairs_for_a_verdict_are_reported_first() {
     let text = String::from_utf8_lossy(&ran.get_output().stderr).into_owned();
     assert!(text.starts_with("1 cell x 1 pair."), "{text}");
     assert!(
-        text.contains("Too few: 1 pair can call none of 1 comparison"),
+        text.contains("Too few: with 1 pair no verdict on 1 comparison"),
         "{text}"
     );
 }

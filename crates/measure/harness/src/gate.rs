@@ -167,10 +167,10 @@ fn too_few_for(family: Family, judged: usize, looks: usize, pairs: usize) -> Opt
     let (pairs, of) = (count(pairs, "pair"), count(judged, "comparison"));
     Some(match together {
         None => format!(
-            "Too few: {pairs} can call none of {of} better or worse; give --pairs {needed} or more."
+            "Too few: with {pairs} no verdict on {of} can be better or worse; give --pairs {needed} or more."
         ),
         Some(together) => format!(
-            "Few: with {pairs} none of {of} can be called alone, {together} must agree; --pairs \
+            "Few: with {pairs} one of {of} alone cannot be called, {together} must agree; --pairs \
              {needed} lets each be called."
         ),
     })

@@ -308,12 +308,14 @@ fn too_few_pairs_are_reported_before_they_are_run() {
     assert_eq!(warning(1, 8, Family::Holm), None);
     let text = warning(126, 8, Family::Holm).unwrap();
     assert!(
-        text.starts_with("Too few: 8 pairs can call none of 126 comparisons better or worse;"),
+        text.starts_with(
+            "Too few: with 8 pairs no verdict on 126 comparisons can be better or worse;"
+        ),
         "{text}"
     );
     assert_eq!(
         warning(126, 8, Family::FalseDiscovery).unwrap(),
-        "Few: with 8 pairs none of 126 comparisons can be called alone, 20 must agree; --pairs 13 \
+        "Few: with 8 pairs one of 126 comparisons alone cannot be called, 20 must agree; --pairs 13 \
          lets each be called."
     );
     assert_eq!(warning(126, 13, Family::FalseDiscovery), None);
@@ -328,7 +330,7 @@ fn a_matrix_inside_a_cell_needs_the_pairs_of_its_own_family() {
     let text = too_few_pairs(&experiment).unwrap();
     assert_eq!(
         text,
-        "Too few: 7 pairs can call none of 1 comparison better or worse; give --pairs 8 or more."
+        "Too few: with 7 pairs no verdict on 1 comparison can be better or worse; give --pairs 8 or more."
     );
     experiment.design.pairs = 8;
     let text = too_few_pairs(&experiment);
@@ -336,7 +338,7 @@ fn a_matrix_inside_a_cell_needs_the_pairs_of_its_own_family() {
     experiment.cells[0].metrics.extend_from_within(..);
     assert_eq!(
         too_few_pairs(&experiment).unwrap(),
-        "Few: with 8 pairs none of 12 comparisons can be called alone, 2 must agree; --pairs 9 \
+        "Few: with 8 pairs one of 12 comparisons alone cannot be called, 2 must agree; --pairs 9 \
          lets each be called."
     );
 }
