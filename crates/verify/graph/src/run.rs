@@ -369,7 +369,7 @@ impl State {
         self.explore.quiet = begins;
         if begins {
             let known = self.at[self.current] < self.explore.graph.len(self.current);
-            if !known && !(first && self.explore.is_one()) {
+            if !(known || first && self.explore.is_one()) {
                 let place = Place::here();
                 let message = format!("a set-up at {place} comes after a choice");
                 self.explore.fail(FailureKind::TooLong, message, place);

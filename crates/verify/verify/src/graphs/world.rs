@@ -204,7 +204,7 @@ pub(crate) fn left_behind() -> Option<&'static str> {
     let left = made.held.iter().any(|held| {
         // SAFETY: looked at only.
         let table = unsafe { held.table() };
-        let waits = table.state.load(Ordering::Relaxed) as usize & HELD_LOCKS != 0;
+        let waits = table.state.load(Ordering::Relaxed) & HELD_LOCKS != 0;
         waits
             || table
                 .locks
