@@ -162,7 +162,7 @@ pub fn run(args: &JudgeArgs, common: &Common) -> Result<ExitCode, Error> {
     let failing: Vec<&str> = args.gate.fail_on.iter().map(|word| word.word()).collect();
     args.files.write(&report, &failing)?;
     let failed = fails(&args.gate.fail_on, &judged)?;
-    if args.gate.fail_on.contains(&FailOn::Worse) && judged.is_toothless() && !common.quiet {
+    if args.gate.fail_on.contains(&FailOn::Worse) && judged.never_fails() && !common.quiet {
         message::print(format!(
             "--fail-on worse cannot fail on these files: they are of too few processes. Give {} \
              files of each side, or --process-noise PERCENT.",
@@ -179,10 +179,8 @@ impl JudgeArgs {
             return Ok([&self.old, &self.new]);
         }
         let verdict = |path: &PathBuf| {
-            let words = FailOn::value_variants().iter().map(|word| word.word());
-            words
-                .filter(|word| !path.exists() && path == Path::new(word))
-                .next()
+            let mut words = FailOn::value_variants().iter().map(|word| word.word());
+            words.find(|word| !path.exists() && path == Path::new(word))
         };
         match (self.baseline.as_slice(), self.experiment.as_slice()) {
             (old, new) if !new.is_empty() => Ok([old, new]),

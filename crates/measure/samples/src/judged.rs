@@ -113,7 +113,7 @@ impl JudgedSamples {
 
     /// Returns whether no benchmark can be called, since how processes differ is not known.
     #[must_use]
-    pub fn is_toothless(&self) -> bool {
+    pub fn never_fails(&self) -> bool {
         let few = |row: &JudgedRow| row.of.few.is_some();
         self.judging.process_noise.is_none() && self.primaries().all(few) && !self.rows.is_empty()
     }
