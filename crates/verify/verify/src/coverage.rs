@@ -129,9 +129,50 @@ pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, n
 
 /// Notes that a wait has read a value that it does not wait for.
 pub(crate) fn fruitless_read(here: Place) {
+    note_access(here, Access::InVain, 0, 0);
+}
+
+/// An access of a user's lock, whose models run in an engine of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A read, or a write.
+    Plain,
+    /// A read-modify-write.
+    Update,
+    /// A compare-and-swap that has written.
+    Succeeds,
+    /// A compare-and-swap that has not.
+    Fails,
+    /// The read that ends a wait.
+    Ends,
+    /// A read of a wait that goes on.
+    InVain,
+}
+
+/// Notes an access of a user's lock: `old` was there, and `new` is.
+pub fn note_access(here: Place, access: Access, old: u64, new: u64) {
+    let operation = match access {
+        Access::Plain => Operation::Load,
+        Access::Update => Operation::Update,
+        Access::Succeeds => Operation::CompareExchange,
+        Access::Fails => Operation::CompareFailed,
+        Access::Ends => Operation::Seen,
+        Access::InVain => {
+            return NOTED.with_borrow_mut(|noted| {
+                if let Some(noted) = noted {
+                    noted.places.insert((here, Reached::InVain));
+                }
+            });
+        }
+    };
+    step(here, operation, false, old, new);
+}
+
+/// Notes that a user's lock has answered a call of this name.
+pub fn note_call(name: &str, yes: bool) {
     NOTED.with_borrow_mut(|noted| {
         if let Some(noted) = noted {
-            noted.places.insert((here, Reached::InVain));
+            noted.calls.insert((name.to_owned(), yes));
         }
     });
 }

@@ -53,7 +53,7 @@ mod verify;
 
 pub use bugs::{BUGS, markdown};
 pub use candidate::{Candidate, Promises, SourceMutant, UnknownLock, names};
-pub use coverage::{Coverage, Covered, Hole, Share};
+pub use coverage::{Access, Coverage, Covered, Hole, Share, note_access, note_call};
 pub use execution::MAX_THREADS;
 pub use explore::{Explored, Failure, Limits, Outcome, Reads};
 pub use interposer::INTERPOSER;

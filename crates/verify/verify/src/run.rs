@@ -3,8 +3,8 @@
 
 use crate::coverage::{self, Coverage};
 use crate::explore::{
-    Explored, Failure, Limits, Outcome, explore, explore_fully, explore_reads, explore_within,
-    pruning,
+    Explored, Failure, Limits, Outcome, explore, explore_by_loom, explore_fully, explore_reads,
+    explore_within, pruning,
 };
 use crate::graphs::Graphs;
 use crate::interposer::{INTERPOSER, interposer_properties};
@@ -83,10 +83,15 @@ fn explored_apart(
     (explored, passed)
 }
 
-/// Checks one property of a lock, with one operation changed if so asked.
+/// Checks one property of a lock, with one operation changed if so asked. Only loom's world
+/// can change an operation.
 pub fn check(property: &Property, limits: Limits, mutation: Option<Mutation>) -> Explored {
+    let explored = || match mutation {
+        None => explore_fully(property, limits, false),
+        Some(_) => explore_by_loom(property, limits),
+    };
     let work = || {
-        let explored = mutation::with(mutation, || explore_fully(property, limits, false));
+        let explored = mutation::with(mutation, explored);
         (explored, Passed::default())
     };
     explored_apart(None, work).0

@@ -86,7 +86,9 @@ pub enum Source {
     Hardware,
     /// A counter of the kernel (perf software event).
     Software,
-    /// Counted by the backend itself, around what it runs.
+    /// Counted by the backend itself, around what it runs. Stores and documents of earlier
+    /// versions have the name `instrument`, so it stays.
+    #[serde(rename = "instrument")]
     Backend,
     /// The i-cache model, in an emulated execution.
     Model,

@@ -13,6 +13,7 @@ use crate::isolate;
 use crate::library::Library;
 use locklab_graph::MAX_THREADS;
 use locklab_graph::model::{self, Location};
+use locklab_verify::note_call;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -127,31 +128,40 @@ impl Table {
 
     pub(super) fn lock(self) {
         self.act(self.code.library.lock);
+        note_call("lock", true);
     }
 
     pub(super) fn unlock(self) {
         self.act(self.code.library.unlock);
+        note_call("unlock", true);
     }
 
     pub(super) fn read(self) {
         self.act(self.code.library.read_lock);
+        note_call("read", true);
     }
 
     pub(super) fn read_unlock(self) {
         self.act(self.code.library.read_unlock);
+        note_call("read_unlock", true);
     }
 
     pub(super) fn downgrade(self) {
         let downgrade = self.code.library.downgrade;
         self.act(downgrade.expect("who downgrades has asked whether the lock can"));
+        note_call("downgrade", true);
     }
 
     pub(super) fn try_lock(self) -> bool {
-        self.attempt(self.code.library.try_lock)
+        let got = self.attempt(self.code.library.try_lock);
+        note_call("try_lock", got);
+        got
     }
 
     pub(super) fn try_read(self) -> bool {
-        self.attempt(self.code.library.try_read)
+        let got = self.attempt(self.code.library.try_read);
+        note_call("try_read", got);
+        got
     }
 
     /// Checks what the lock says of itself.

@@ -13,7 +13,7 @@ use crate::library::{
 use crate::memory::{compare_memory, memory, set_memory};
 use locklab_graph::Place;
 use locklab_graph::model::{self, Location, Orders};
-use locklab_verify::{Part, effective};
+use locklab_verify::{Access, Part, effective, note_access};
 use std::ffi::{c_char, c_int, c_long, c_uint};
 use std::sync::atomic::Ordering;
 
@@ -211,6 +211,7 @@ fn comes_to(frame: &Frame, by: &'static str, site: usize) {
             if since == events {
                 error(&never_ends(site), site);
             }
+            was_in_vain(site);
             model::wait_round(since);
         }
         Turn::Cut(since) => model::cut_loop(since, place(site)),
@@ -333,7 +334,31 @@ extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) 
         // SAFETY: memory of the test.
         return unsafe { memory(address, size) };
     };
-    read_atomically(pieces[0], ordering(mo, Part::Load, size == 8, site), site)
+    let value = read_atomically(pieces[0], ordering(mo, Part::Load, size == 8, site), site);
+    let vain = with(|world| world.vain.get(&site).copied());
+    match vain.is_some_and(|vain| vain != value) {
+        true => covers(site, Access::Ends, value, value),
+        false => covers(site, Access::Plain, value, value),
+    }
+    with(|world| world.read.insert(site, value));
+    value
+}
+
+/// Notes an access for the coverage of the lock.
+fn covers(site: usize, access: Access, old: u64, new: u64) {
+    if let Place::Source { file, line, column } = place(site) {
+        let here = locklab_verify::Place { file, line, column };
+        note_access(here, access, old, new);
+    }
+}
+
+/// Notes that the read of a loop that has come round was in vain.
+fn was_in_vain(site: usize) {
+    let read = with(|world| world.read.get(&site).copied());
+    if let Some(value) = read {
+        with(|world| world.vain.insert(site, value));
+        covers(site, Access::InVain, value, value);
+    }
 }
 
 extern "C-unwind" fn store(address: usize, size: c_uint, value: u64, mo: c_int, site: usize) {
@@ -352,6 +377,7 @@ extern "C-unwind" fn store(address: usize, size: c_uint, value: u64, mo: c_int, 
         ordering(mo, Part::Store, false, site),
         site,
     );
+    covers(site, Access::Plain, value, value);
 }
 
 extern "C-unwind" fn update(
@@ -380,6 +406,7 @@ extern "C-unwind" fn update(
     let old = change(pieces[0], order, &new, site);
     fence_around(mo, site);
     has_updated(pieces[0], old, new(old));
+    covers(site, Access::Update, old, new(old));
     old
 }
 
@@ -413,6 +440,10 @@ extern "C-unwind" fn compare(
         let old = model::rmw(piece.location(), orders.success, place(site), whole);
         let old = piece.of(old);
         has_updated(piece, old, swap(old).unwrap_or(old));
+        match swap(old) {
+            Some(new) => covers(site, Access::Succeeds, old, new),
+            None => covers(site, Access::Fails, old, old),
+        }
         return old;
     }
     let weak = failure & WEAK != 0;
@@ -422,10 +453,12 @@ extern "C-unwind" fn compare(
     match found {
         Ok(old) => {
             has_updated(piece, old, new);
+            covers(site, Access::Succeeds, old, new);
             old
         }
         Err(old) => {
             has_read(piece, old);
+            covers(site, Access::Fails, old, old);
             if old == expected {
                 // The next round may succeed.
                 has_changed();

@@ -176,6 +176,10 @@ pub(super) struct World {
     pub(super) first_cpu: usize,
     /// What is noted while a lock is used before any thread is created.
     pub(super) watch: Option<Watch>,
+    /// The value that each atomic read had last, by its call.
+    pub(super) read: HashMap<usize, u64>,
+    /// The value that a read of a wait had in vain, by its call.
+    pub(super) vain: HashMap<usize, u64>,
     /// The memory of a lock after that.
     pub(super) used: Option<Vec<(usize, Vec<u8>)>>,
     /// Whether it is counted who is inside, whatever they see of each other.
@@ -247,6 +251,8 @@ impl World {
             futexes: HashSet::new(),
             first_cpu: 0,
             watch: None,
+            read: HashMap::new(),
+            vain: HashMap::new(),
             used: None,
             counts: false,
         };
