@@ -3,10 +3,11 @@
 //!
 //! It must never answer from a recording that is not whole.
 
+use crate::candidate::{BASELINE_LOCKS, Candidate, candidates};
 use crate::fewer::{Fewer, with_second};
 use crate::gate::Gate;
 use crate::here::{self, Here};
-use crate::question::{BASELINE_LOCKS, Candidate, Question, candidates, generic};
+use crate::question::{Question, generic};
 use crate::report::{document, nothing};
 use crate::rules::Facts;
 use crate::runs::{Advice, points};

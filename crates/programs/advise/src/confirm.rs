@@ -3,7 +3,7 @@
 //! A shell runs it as it is printed; `compare` runs each side in an empty folder, so it goes to
 //! the program's own. It must never be one of which a part was lost.
 
-use crate::question::Candidate;
+use crate::candidate::Candidate;
 use locklab_document::page::continued;
 use locklab_sim::Waiters;
 use locklab_trace::Info;

@@ -6,7 +6,7 @@
 //! was recorded: the host of a virtual machine moves them, and rates follow. It must never
 //! take what is measured now for what was recorded, nor a replayed rate for a simulated one.
 
-use crate::question::Candidate;
+use crate::candidate::Candidate;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_native::contention::{self, Contention};

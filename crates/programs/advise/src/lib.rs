@@ -11,6 +11,7 @@
 //! the distance of the model and its band allow.
 
 mod answer;
+mod candidate;
 mod chart;
 mod confirm;
 mod fewer;
@@ -28,5 +29,6 @@ mod verdict;
 mod words;
 
 pub use answer::{Answer, Asked, Asking};
+pub use candidate::Candidate;
 pub use many::many;
-pub use question::{Candidate, Question};
+pub use question::Question;

@@ -5,9 +5,10 @@
 //! function, and no other change. A rule must never name a size that the model is too far off
 //! for, nor a lock to try whose band has 1 in it.
 
+use crate::candidate::Candidate;
 use crate::confirm::wait_option;
 use crate::here::Here;
-use crate::question::{Candidate, Question};
+use crate::question::Question;
 use crate::runs::Advice;
 use crate::words::{Context, Summary, bound, to_confirm, what_if};
 use locklab_document::number;

@@ -3,26 +3,23 @@
 //! execution that breaks a promise.
 //!
 //! Begin with [`explore_fully`]. It uses, from above: [`every`], as graphs; [`bounds`], how many
-//! preemptions; [`executions`], one after the other; [`panics`], how a promise is broken;
-//! [`limits`] and [`outcome`].
+//! preemptions; [`executions`], one after the other; [`panics`], how a promise is broken.
 //!
 //! Must never call an exploration that was cut short complete.
 
 mod bounds;
 mod every;
 mod executions;
-mod limits;
-mod outcome;
 mod panics;
 
 use crate::execution;
+use crate::limits::Limits;
+use crate::outcome::{Explored, Outcome, Reads};
 use crate::property::Property;
 use bounds::explore_bounds;
 pub(crate) use bounds::{explore_within, pruning};
 use every::explore_every;
 use executions::{SCHEDULE, explore_drawn};
-pub use limits::Limits;
-pub use outcome::{Explored, Failure, Outcome, Reads};
 pub(crate) use panics::{message, silently, warm_up};
 use std::sync::Arc;
 use std::time::Instant;

@@ -8,8 +8,8 @@
 //! Nothing here may be called by a thread that holds a lock which the child
 //! needs. Elsewhere than on Linux the model runs in this process.
 
-use crate::explore::Failure;
 use crate::journal::Journal;
+use crate::outcome::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;

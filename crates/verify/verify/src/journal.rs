@@ -21,9 +21,6 @@ pub struct Place {
     pub column: u32,
 }
 
-/// The mark in a column: see [`Place::with_order_given`].
-const ORDER_GIVEN: u32 = 1 << 31;
-
 thread_local! {
     static CALLER: Cell<Option<Place>> = const { Cell::new(None) };
 }
@@ -42,21 +39,6 @@ impl Place {
             line: location.line(),
             column: location.column(),
         }
-    }
-
-    /// Returns the same place; the order of the operation there is not the source's own, and
-    /// not weakened.
-    #[must_use]
-    pub fn with_order_given(self) -> Self {
-        Self {
-            column: self.column | ORDER_GIVEN,
-            ..self
-        }
-    }
-
-    /// Returns whether the order of the operation there is not the source's own.
-    pub(crate) fn order_is_given(self) -> bool {
-        self.column & ORDER_GIVEN != 0
     }
 
     /// Says that the next operation on this OS thread comes from this place: for locks
@@ -80,7 +62,6 @@ pub(crate) enum Operation {
     Swap,
     CompareExchange,
     CompareFailed,
-    FailsWithoutCause,
     Update,
     /// A read-modify-write that comes right before a write already made, which
     /// overwrites it.
@@ -144,7 +125,7 @@ impl Entry {
             old: 0,
             new: 0,
             line: place.line,
-            column: place.column & !ORDER_GIVEN,
+            column: place.column,
             operation,
             cpu: cpu as u8,
             pointer: false,

@@ -5,8 +5,10 @@
 //! each of its threads calls one operation, once. Must never judge an outcome.
 
 use crate::execution;
-use crate::explore::{Explored, Limits, explore, explore_within};
+use crate::explore::{explore, explore_within};
 use crate::isolate::isolated;
+use crate::limits::Limits;
+use crate::outcome::Explored;
 use crate::property::Property;
 use crate::subject::{Context, Instance, Subject};
 use std::cell::RefCell;

@@ -5,7 +5,7 @@
 
 use crate::argued;
 use crate::candidate::{Candidate, SourceMutant};
-use crate::explore::Limits;
+use crate::limits::Limits;
 use crate::mutation::Mutation;
 use crate::options::{Options, in_parallel};
 use crate::planted::{self, Planted};

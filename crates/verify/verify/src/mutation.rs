@@ -309,7 +309,7 @@ thread_local! {
 
 /// Returns the ordering to use for `part` of the operation at `here`.
 pub fn effective(here: Place, part: Part, order: Ordering) -> Ordering {
-    if order == Ordering::Relaxed || here.order_is_given() {
+    if order == Ordering::Relaxed {
         return order;
     }
     if let Some(mutation) = ACTIVE.get() {

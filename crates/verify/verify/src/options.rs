@@ -1,6 +1,6 @@
 //! Says how much of a question is explored, and by how many workers at once.
 
-use crate::explore::Limits;
+use crate::limits::Limits;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;

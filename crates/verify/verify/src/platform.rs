@@ -293,17 +293,6 @@ macro_rules! word {
                     .unwrap_or_else(|value| value)
             }
 
-            /// Makes a compare-and-swap fail without cause that would succeed.
-            #[track_caller]
-            pub fn fail_without_cause(&self, order: Ordering) -> $value {
-                let here = Place::here();
-                execution::access(here);
-                let value = self.read(accessed(here, Part::Failure, order));
-                let (number, failed) = ($number(value), Operation::FailsWithoutCause);
-                self.step(failed, here, $pointer, number, number);
-                value
-            }
-
             /// Returns the newest value, which a load need not see: a compare-and-swap that
             /// changes nothing, whether or not it succeeds.
             fn newest_value(&self) -> $value {
@@ -761,15 +750,6 @@ impl Loom {
         let value = word.newest_value().into();
         execution::wake(word.address(), usize::MAX);
         word.step(Operation::WakeAll, here, false, value, value);
-    }
-
-    /// Sleeps as [`Platform::wait`] does, behind a full fence: Linux has one in the call,
-    /// before it reads the word, and locks that count their sleepers rely on it. Returns
-    /// whether it slept.
-    #[track_caller]
-    pub fn sleep_behind_a_fence(word: &<Self as Platform>::U32, expected: u32) -> bool {
-        atomic::fence(Ordering::SeqCst);
-        Self::sleep(word, expected)
     }
 
     /// Sleeps as [`Platform::wait`] does. Returns whether it slept.

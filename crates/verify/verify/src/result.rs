@@ -1,7 +1,7 @@
 //! Holds what a verification finds, in the form in which it is printed.
 
 use crate::coverage::Covered;
-use crate::explore::Reads;
+use crate::outcome::Reads;
 use crate::trace::Step;
 use serde::Serialize;
 

@@ -3,16 +3,17 @@
 
 use crate::coverage::{self, Coverage};
 use crate::explore::{
-    Explored, Failure, Limits, Outcome, explore, explore_by_loom, explore_fully, explore_reads,
-    explore_within, pruning,
+    explore, explore_by_loom, explore_fully, explore_reads, explore_within, pruning,
 };
 use crate::graphs::Graphs;
 use crate::interposer::{INTERPOSER, interposer_properties};
 use crate::isolate::{Crash, Ended, isolated};
 use crate::journal::{Journal, Place};
+use crate::limits::Limits;
 use crate::mutation::{self, Mutation};
 use crate::numbers::{THREAD_NUMBERS, number_properties};
 use crate::originals::models;
+use crate::outcome::{Explored, Failure, Outcome};
 use crate::platform::Loom;
 use crate::property::{Property, exclusion_of_four};
 use crate::source;

@@ -6,9 +6,10 @@
 
 use crate::copies::models;
 use crate::coverage::Branch;
-use crate::explore::{Limits, explore_within, pruning};
+use crate::explore::{explore_within, pruning};
 use crate::isolate::isolated;
 use crate::journal::Place;
+use crate::limits::Limits;
 use crate::property::Property;
 use crate::source;
 use locklab_lock_mutants::switch::{self, ALWAYS_FALSE, ALWAYS_TRUE, BRANCH, SITES};

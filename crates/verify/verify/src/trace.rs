@@ -132,7 +132,6 @@ pub(crate) fn steps(entries: &[Entry]) -> Vec<Step> {
             Operation::Swap => format!("{word} {old} > {new} (swap)"),
             Operation::CompareExchange => format!("{word} {old} > {new}"),
             Operation::CompareFailed => format!("{word} not {new}: {old}"),
-            Operation::FailsWithoutCause => format!("{word} is {old}, fails without cause"),
             Operation::Update => format!("{word} {old} > {new}"),
             Operation::Earlier => format!("{word} {old} > {new} (earlier)"),
             Operation::Seen => format!("sees {word} {old}"),

@@ -3,9 +3,9 @@
 
 use crate::candidate::{Candidate, UnknownLock};
 use crate::coverage::{Coverage, Covered};
-use crate::explore::{Explored, Failure, Outcome, Reads};
 use crate::mutants::{switched, try_mutants};
 use crate::options::{Options, in_parallel};
+use crate::outcome::{Explored, Failure, Outcome, Reads};
 use crate::property::Property;
 use crate::random::{self, Drawn};
 use crate::result::{Checker, Count, LockResult, PropertyResult, Verdict};

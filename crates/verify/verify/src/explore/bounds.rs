@@ -4,9 +4,9 @@
 //! Must never name a bound that was not explored to its end.
 
 use super::executions::{PROGRAM, explore_drawn, explore_once};
-use super::limits::{Budget, Limits};
-use super::outcome::{Explored, Outcome, Reads};
 use crate::execution;
+use crate::limits::{Budget, Limits};
+use crate::outcome::{Explored, Outcome, Reads};
 use crate::property::Property;
 
 /// Divides the executions: such a part may go to any number of preemptions before a bound

@@ -9,11 +9,11 @@
 //! Must never call an exploration that a limit has ended complete.
 
 use super::executions::failed;
-use super::limits::Limits;
-use super::outcome::{Explored, Outcome, Reads};
 use crate::execution;
 use crate::graphs::{in_journal, world};
 use crate::journal::Journal;
+use crate::limits::Limits;
+use crate::outcome::{Explored, Outcome, Reads};
 use crate::property::Property;
 use locklab_graph::{Explorer, Failure, FailureKind, Options};
 use std::sync::atomic::Ordering;

@@ -3,11 +3,11 @@
 //!
 //! Must never take a promise as kept that no execution could have broken.
 
-use super::limits::{Budget, Limits, MAX_BRANCHES};
-use super::outcome::{Explored, Failure, Outcome, Reads};
 use super::panics::{message, says_no_end, silently};
 use crate::execution::{self, Again};
 use crate::journal::Journal;
+use crate::limits::{Budget, Limits, MAX_BRANCHES};
+use crate::outcome::{Explored, Failure, Outcome, Reads};
 use crate::property::Property;
 use crate::trace;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};

@@ -2,7 +2,7 @@
 //!
 //! Must never hide a panic of the checker itself.
 
-use super::limits::MAX_BRANCHES;
+use crate::limits::MAX_BRANCHES;
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::Once;

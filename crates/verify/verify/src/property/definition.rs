@@ -4,7 +4,8 @@
 //! and what they share.
 
 use crate::execution::Setting;
-use crate::explore::{Explored, Limits};
+use crate::limits::Limits;
+use crate::outcome::Explored;
 use crate::subject::Subject;
 use std::sync::Arc;
 

@@ -12,9 +12,10 @@
 
 mod platform;
 
-use crate::explore::{Failure, message, silently};
+use crate::explore::{message, silently};
 use crate::isolate::{Crash, isolated};
 use crate::originals::models;
+use crate::outcome::Failure;
 use crate::specification::{Answer, Interface, Operation, Reference};
 use crate::subject::{Context, Instance, Subject};
 use locklab_locks::{Fairness, Info, Overtakes, RawLock};

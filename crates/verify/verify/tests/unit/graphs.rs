@@ -53,7 +53,7 @@ fn named<'a>(all: &'a [Property], name: &str) -> &'a Property {
     named.next().expect("a promise of every lock")
 }
 
-fn failure<L: RawLock<Graphs>>() -> crate::explore::Failure {
+fn failure<L: RawLock<Graphs>>() -> crate::Failure {
     let all = promises(&subject::<Graphs, L>());
     let explored = explore_every(named(&all, "exclusion"), Limits::default());
     match explored.expect("a lock").outcome {

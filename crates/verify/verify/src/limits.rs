@@ -31,7 +31,7 @@ impl Default for Limits {
 
 /// Keeps account of what is left of limits as an exploration goes on.
 #[derive(Clone, Copy)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limits: Limits,
     began: Instant,
     /// Counts the steps of this process until then.
@@ -39,7 +39,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             began: Instant::now(),
@@ -48,17 +48,17 @@ impl Budget {
     }
 
     /// Returns the time since it was made.
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// Returns the number of steps since then.
-    pub(super) fn spent(&self) -> u64 {
+    pub(crate) fn spent(&self) -> u64 {
         Journal::current().steps() - self.before
     }
 
     /// Returns limits of so many executions, and of what is left of the rest.
-    pub(super) fn left(&self, executions: u64) -> Limits {
+    pub(crate) fn left(&self, executions: u64) -> Limits {
         Limits {
             executions,
             steps: self.limits.steps.saturating_sub(self.spent()),
@@ -70,4 +70,4 @@ impl Budget {
 
 /// Ends an execution that has more branches: the lock makes no progress. A wait that looks
 /// for deadlocks reads six words a turn, so four CPUs that all wait a while take half of it.
-pub(super) const MAX_BRANCHES: usize = 10_000;
+pub(crate) const MAX_BRANCHES: usize = 10_000;
