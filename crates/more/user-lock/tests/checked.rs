@@ -211,6 +211,8 @@ fn mutants_of_a_file_are_changes_of_its_code() {
     let harmless = [
         "ttas.c:14:42 1 -> 2",
         "ttas.c:19:62 condition always false",
+        // Needs an attempt that fails, and three acquisitions of others meanwhile.
+        "ttas.c:21:3 left out: none = 0",
         "ttas.c:23:20 1 -> 2",
         "ttas.c:31:45 1 -> 2",
     ];

@@ -76,9 +76,8 @@ const DRAWN_SHARE: u64 = 16;
 const MOST_DRAWN: u64 = 10_000;
 
 /// Limits the executions of loom that note what a model passes, of one that is explored as
-/// graphs: so many in loom's order, and so many in an order that is drawn, which comes sooner
-/// to where three threads meet.
-const NOTED: [u64; 2] = [40, 200];
+/// graphs.
+const NOTED: u64 = 400;
 
 /// Explores the model of a property: as graphs if that comes to an end, and by loom
 /// otherwise, or if two opinions are asked for. With `noted`, a few of loom's executions note
@@ -92,37 +91,18 @@ pub(crate) fn explore_fully(property: &Property, limits: Limits, noted: bool) ->
     }
     let second = match (limits.both, noted) {
         (true, _) => explore_by_loom(property, limits),
-        (false, true) => note(property, limits),
+        (false, true) => explore(
+            property,
+            Limits {
+                executions: limits.executions.min(NOTED),
+                ..limits
+            },
+        ),
         (false, false) => return every,
     };
     match second.outcome {
         Outcome::Fails(_) => second,
         _ => every,
-    }
-}
-
-/// Runs a few executions of a model by loom, for what they pass to be noted.
-fn note(property: &Property, limits: Limits) -> Explored {
-    let few = |executions: u64| Limits {
-        executions: limits.executions.min(executions),
-        ..limits
-    };
-    let first = explore(property, few(NOTED[0]));
-    if matches!(first.outcome, Outcome::Fails(_)) {
-        return first;
-    }
-    let limits = few(NOTED[1]);
-    explore_drawn(&schedules_of(property, limits.executions), limits, SCHEDULE)
-}
-
-/// Returns a property whose executions are so many random fair schedules of another's.
-fn schedules_of(property: &Property, schedules: u64) -> Property {
-    let model = property.model.clone();
-    Property {
-        drawn: Some(schedules),
-        needs_witness: false,
-        model: Arc::new(move || execution::in_a_drawn_schedule(|| model())),
-        ..property.clone()
     }
 }
 
@@ -150,8 +130,13 @@ pub(crate) fn explore_by_loom(property: &Property, limits: Limits) -> Explored {
     if explored.outcome != Outcome::Cut || property.setting.interrupts {
         return explored;
     }
-    let most = (limits.executions / DRAWN_SHARE).min(MOST_DRAWN);
-    let schedules = schedules_of(property, most);
+    let model = property.model.clone();
+    let schedules = Property {
+        drawn: Some((limits.executions / DRAWN_SHARE).min(MOST_DRAWN)),
+        needs_witness: false,
+        model: Arc::new(move || execution::in_a_drawn_schedule(|| model())),
+        ..property.clone()
+    };
     let limits = Limits {
         duration: limits.duration.saturating_sub(explored.took),
         ..limits
