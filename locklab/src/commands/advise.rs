@@ -7,7 +7,7 @@ use crate::commands::record::of_runtime;
 use crate::comparison::show;
 use crate::output::{is_recording, print};
 use clap::Args;
-use locklab_advise::{Answer, Asked, Candidate, Question, many};
+use locklab_advise::{Answer, Candidate, Question, Request, many};
 use locklab_document::number::count;
 use locklab_harness::progress::Progress;
 use locklab_harness::settings::SEED;
@@ -166,7 +166,7 @@ fn asked<'a>(
     args: &'a AdviseArgs,
     file: &'a Path,
     other: Option<&'a Path>,
-) -> Result<Asked<'a>, Error> {
+) -> Result<Request<'a>, Error> {
     let on = args.on.iter().map(|name| named(name));
     let locks = args.locks.iter().map(|name| {
         Candidate::named(name.trim()).ok_or_else(|| {
@@ -176,7 +176,7 @@ fn asked<'a>(
         })
     });
     let threads = args.threads.as_ref();
-    Ok(Asked {
+    Ok(Request {
         file,
         other,
         on: on.collect::<Result<_, _>>()?,

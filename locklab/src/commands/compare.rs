@@ -56,7 +56,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> Result<ExitCode, Error> {
             carry_out(rank::comparison(settings, comparing, common)?, common)
         }
         Compared::Kernels => {
-            let asked = kernel::Asked {
+            let asked = kernel::KernelRequest {
                 file: path,
                 workload: &args.programs.workload,
                 design,

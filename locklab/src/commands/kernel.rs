@@ -6,7 +6,7 @@ mod boot;
 mod builds;
 mod compare;
 
-pub use arguments::{Asked, BisectArgs, CacheArgs, FileArgs, KernelOptions, KernelsArgs};
+pub use arguments::{BisectArgs, CacheArgs, FileArgs, KernelOptions, KernelRequest, KernelsArgs};
 
 use crate::arguments::{Common, ComparingArgs};
 use crate::comparison::{Options, carry_out};
@@ -52,7 +52,7 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
         KernelCommand::Bisect(args) => {
             let cache = cache(&args.kernels.kernels.cache)?;
             let options = Options::new(&args.comparing, common, &interrupt);
-            let asked = Asked {
+            let asked = KernelRequest {
                 file: &args.file,
                 workload: &args.workload,
                 design: &args.design,
@@ -79,7 +79,7 @@ pub fn run(args: &KernelArgs, common: &Common) -> Result<ExitCode, Error> {
 /// tool is missing or nothing could be built or booted, [`Error::Interrupted`]
 /// after Ctrl-C.
 pub fn compare(
-    asked: &Asked<'_>,
+    asked: &KernelRequest<'_>,
     comparing: &ComparingArgs,
     common: &Common,
 ) -> Result<ExitCode, Error> {
@@ -89,7 +89,7 @@ pub fn compare(
     let unpacked = report
         .map(|name| reports::unpack(&cache, name))
         .transpose()?;
-    let asked = Asked {
+    let asked = KernelRequest {
         file: unpacked.as_deref().unwrap_or(asked.file),
         ..*asked
     };

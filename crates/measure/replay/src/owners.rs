@@ -25,7 +25,7 @@ pub(crate) struct Use {
 
 /// Describes what is known of a request when it is made.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct Arrival {
     /// Says whether another thread held the lock or waited for it, and this one is to
     /// wait.
     pub(crate) contended: bool,
@@ -114,7 +114,7 @@ impl Owners {
     }
 
     /// Takes a request.
-    pub(crate) fn asks(&mut self, thread: usize, lock: usize, access: Access) -> Asked {
+    pub(crate) fn asks(&mut self, thread: usize, lock: usize, access: Access) -> Arrival {
         let used = &mut self.uses[lock];
         let others = used.owner.is_some_and(|(owner, _)| owner != thread);
         let contended = access.attempt == Attempt::FoundHeld
@@ -122,7 +122,7 @@ impl Owners {
             || used.waiters > 0
             || (!access.shared && used.readers > 0);
         used.waiters += 1;
-        Asked {
+        Arrival {
             contended: contended && access.attempt != Attempt::Once,
             touched: used.touched.replace(thread),
         }

@@ -3,7 +3,7 @@
 use crate::cause::Cause;
 use crate::channels::Channels;
 use crate::migration::{Fetch, Section};
-use crate::owners::{Asked, Owners};
+use crate::owners::{Arrival, Owners};
 use crate::program::{Lock, Site, Step};
 use crate::thread::{Asks, Idle, Releases, Running};
 use crate::wakes::Wakes;
@@ -232,7 +232,7 @@ impl<'a> Reading<'a> {
             } => {
                 self.worked(thread, tick);
                 let lock = self.lock(image, lock);
-                let Asked { contended, touched } = self.owners.asks(thread, lock, access);
+                let Arrival { contended, touched } = self.owners.asks(thread, lock, access);
                 self.locks[lock].shared |= access.shared;
                 self.running[thread].asks = Some(Asks {
                     lock,

@@ -28,7 +28,7 @@ pub struct WithoutCpu {
 pub struct CpuTime {
     /// The time of the last record.
     last: u64,
-    asked: Option<Asked>,
+    asked: Option<CpuTimes>,
     /// Counts how many waits the records had since then, each of which is a switch, and
     /// for how many ticks.
     waits: u64,
@@ -37,7 +37,7 @@ pub struct CpuTime {
 
 /// Describes what the system said last, and when.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct CpuTimes {
     tick: u64,
     voluntary: u64,
     involuntary: u64,
@@ -66,7 +66,7 @@ impl CpuTime {
                 ran_ns,
                 ..
             } => {
-                let now = Asked {
+                let now = CpuTimes {
                     tick,
                     voluntary,
                     involuntary,

@@ -34,7 +34,7 @@ const MADE: f64 = 0.5;
 
 /// Describes what is asked of one recording, or of two of one program.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     /// Holds the recording.
     pub file: &'a Path,
     /// Holds a second one, with another number of threads.
@@ -58,7 +58,7 @@ pub struct Asked<'a> {
 }
 
 /// Describes what can be asked of the recordings, once they are read.
-pub struct Asking {
+pub struct Prepared {
     recording: Recording,
     /// Says whether there is one of fewer threads.
     fewer: Option<Recording>,
@@ -85,13 +85,13 @@ pub struct Answer {
     pub nothing: Option<String>,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     /// Reads the recordings and says what there is to simulate.
     ///
     /// # Errors
     /// [`Error::Failed`] if a file is no recording of this version, the two are not of one
     /// program and machine, or there is nothing that can be run again.
-    pub fn read(self) -> Result<Asking, Error> {
+    pub fn read(self) -> Result<Prepared, Error> {
         let recording = Recording::open(self.file, Limits::default())?;
         let (recording, fewer) = match self.other {
             None => (recording, None),
@@ -102,7 +102,7 @@ impl Asked<'_> {
         };
         let (replay, measured) = (self.replay, self.here.is_none());
         let as_recorded = self.on.is_empty() && self.threads.is_empty();
-        let asking = |kind, recording| Asking {
+        let asking = |kind, recording| Prepared {
             recording,
             fewer,
             kind,
@@ -183,7 +183,7 @@ impl Asked<'_> {
     }
 }
 
-impl Asking {
+impl Prepared {
     /// Returns what would be simulated; nothing if nothing has to be.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {

@@ -28,7 +28,7 @@ mod validation;
 mod verdict;
 mod words;
 
-pub use answer::{Answer, Asked, Asking};
+pub use answer::{Answer, Prepared, Request};
 pub use candidate::Candidate;
 pub use many::many;
 pub use question::Question;

@@ -1,7 +1,7 @@
 //! Answers to recordings that are written down here: every recording gets one, and none
 //! says more than the model allows.
 
-use locklab_advise::{Answer, Asked, Candidate};
+use locklab_advise::{Answer, Candidate, Request};
 use locklab_document::render::{self, Colour};
 use locklab_replay::Names;
 use locklab_sim::Machine;
@@ -132,7 +132,7 @@ fn asked(threads: &[Records], on: Vec<Machine>) -> Answer {
 
 fn of(path: &Path, on: Vec<Machine>) -> Answer {
     let machine = Machine::named("flat-16").unwrap();
-    let asked = Asked {
+    let asked = Request {
         file: path,
         other: None,
         on,

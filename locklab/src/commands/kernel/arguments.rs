@@ -104,7 +104,7 @@ pub struct BisectArgs {
 
 /// A comparison of two kernels, as a command line asks for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct KernelRequest<'a> {
     /// The experiment file.
     pub file: &'a Path,
     /// The names of the workloads to run; none for those of the file.
@@ -117,7 +117,7 @@ pub struct Asked<'a> {
     pub set: &'a [String],
 }
 
-impl Asked<'_> {
+impl KernelRequest<'_> {
     /// Returns the workloads to run.
     ///
     /// # Errors

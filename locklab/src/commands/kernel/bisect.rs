@@ -1,7 +1,7 @@
 //! `locklab kernel bisect`: the result of a comparison as the exit codes of
 //! `git bisect run`.
 
-use super::arguments::Asked;
+use super::arguments::KernelRequest;
 use super::compare::{PlannedKernels, planned};
 use crate::comparison::{Comparison, Options, Planned as _, carry_out};
 use locklab_host::error::Error;
@@ -19,7 +19,7 @@ const ABORT: u8 = 128;
 /// of it; everything else stops the bisection, because a missing program would
 /// be taken for a bad revision.
 pub(super) fn bisect(
-    args: &Asked<'_>,
+    args: &KernelRequest<'_>,
     cache: &Cache<'_>,
     options: Options<'_>,
 ) -> Result<ExitCode, Error> {

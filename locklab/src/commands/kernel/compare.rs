@@ -1,6 +1,6 @@
 //! `locklab compare` with kernels: builds, boots and judges two of them.
 
-use super::arguments::Asked;
+use super::arguments::KernelRequest;
 use crate::comparison::{Comparison, Options, Planned};
 use locklab_harness::backend::Backend;
 use locklab_harness::settings::{DesignSettings, over};
@@ -32,7 +32,7 @@ pub(super) struct PlannedKernels<'a> {
 /// [`Error::Usage`] if the file cannot be read or is invalid, or a number is
 /// out of range.
 pub(super) fn planned<'a>(
-    args: &Asked<'_>,
+    args: &KernelRequest<'_>,
     cache: &'a Cache<'a>,
     options: Options<'a>,
 ) -> Result<PlannedKernels<'a>, Error> {

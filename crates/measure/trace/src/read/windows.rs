@@ -153,7 +153,7 @@ struct Pending<'a> {
 
 /// What the system said last of a thread's time with a CPU, and what is shown of it.
 #[derive(Clone, Copy)]
-struct Asked {
+struct CpuTimes {
     tick: u64,
     shown_tick: u64,
     ran: u64,
@@ -168,7 +168,7 @@ pub(super) struct WithoutGaps<'a, E> {
     pending: Option<Pending<'a>>,
     /// The locks that it holds, as far as the window knows.
     held: Vec<u64>,
-    asked: Option<Asked>,
+    asked: Option<CpuTimes>,
     ready: VecDeque<(u64, Event<'a>)>,
     ended: bool,
 }
@@ -308,7 +308,7 @@ impl<'a, E> WithoutGaps<'a, E> {
             let part = (now - before.shown_tick) as f64 / (tick - before.tick).max(1) as f64;
             before.shown_ran + (ran.saturating_sub(before.ran) as f64 * part.min(1.0)) as u64
         });
-        self.asked = Some(Asked {
+        self.asked = Some(CpuTimes {
             tick,
             shown_tick: now,
             ran,

@@ -1,6 +1,6 @@
 //! An answer to a recording, as tests of several kinds ask for one.
 
-use locklab_advise::{Asked, Candidate};
+use locklab_advise::{Candidate, Request};
 use locklab_preload_run::Symbols;
 use locklab_sim::Machine;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 /// Returns the answer in JSON, without a replay: on a model of the machine that recorded, or on
 /// what can be known of it.
 pub(crate) fn answer(file: &Path, here: Option<Machine>) -> Value {
-    let asked = Asked {
+    let asked = Request {
         file,
         other: None,
         on: Vec::new(),
