@@ -55,7 +55,7 @@ pub(super) fn shown(result: &TestResult) -> String {
         result.seconds,
         match result.blocked {
             0 => String::new(),
-            blocked => format!("; {blocked} more were begun, for which others stand"),
+            blocked => format!("; {blocked} more were given up, since these cover them"),
         }
     );
     let mut text = match &result.outcome {
@@ -69,8 +69,11 @@ pub(super) fn shown(result: &TestResult) -> String {
             wrapped("", &holds) + "Left out:\n" + &left_out.collect::<String>()
         }
         TestOutcome::Fails(why) => {
-            let found = format!("{name} FAILS: {why}. It was found after {explored}.");
-            wrapped("", &found)
+            let found = match result.executions {
+                0 => "in the first execution".to_owned(),
+                _ => format!("after {explored}"),
+            };
+            wrapped("", &format!("{name} FAILS: {why}. It was found {found}."))
         }
         TestOutcome::NotChecked(why) => wrapped("", &format!("{name} is not checked: {why}.")),
     };
