@@ -68,7 +68,10 @@ static void turn(long own) {
 static void *body(void *own) {
     while (!stop)
         turn((long)own);
+    /* Who waits has the mutex from its look at `stop` until it sleeps. */
+    pthread_mutex_lock(&mutex[0]);
     pthread_cond_broadcast(&filled);
+    pthread_mutex_unlock(&mutex[0]);
     return 0;
 }
 
@@ -84,8 +87,12 @@ int main(int count, char **words) {
         pthread_create(&threads[i], 0, body, (void *)i);
     usleep(500000);
     stop = 1;
+    /* Ends the reads of both, whoever of them has ended. */
+    for (int i = 0; i < 2; i++)
+        if (write(ends[i][1], "", 1) != 1)
+            return 1;
     for (int i = 0; i < 4; i++)
-        if (pthread_join(threads[i], 0) || write(ends[i / 2][1], "", 1) != 1)
+        if (pthread_join(threads[i], 0))
             return 1;
     return 0;
 }
