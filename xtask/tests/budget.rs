@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The most code lines that all packages may have together. It began at 121,872; what was cut
 /// since is less than what came: the checker on execution graphs with locks and tests in C, the
 /// formats of `judge`, the account of a recording, the check of a model. The goal is 105,000.
-const MOST_CODE_LINES: usize = 124_900;
+const MOST_CODE_LINES: usize = 124_800;
 
 /// The most packages that there may be, with those of examples. It began at 46.
 const MOST_PACKAGES: usize = 39;

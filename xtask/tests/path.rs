@@ -45,8 +45,8 @@ fn steps<'a>(text: &'a str, title: &str) -> Vec<Step<'a>> {
     section.lines().filter(is_step).map(step).collect()
 }
 
-/// Returns the bodies of the functions of a source file, by name, without tests. The lines
-/// are told apart by their indentation, as `cargo fmt` laid them out.
+/// Returns the bodies of the functions of a source file, by name, without tests. A function
+/// ends at the first closing line that has its indentation, as `cargo fmt` lays it out.
 fn functions(text: &str) -> BTreeMap<String, String> {
     let mut bodies = BTreeMap::<String, String>::new();
     let mut open: Vec<(usize, String)> = Vec::new();

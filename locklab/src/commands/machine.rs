@@ -48,7 +48,7 @@ pub enum MachineCommand {
         ///
         /// Each is measured here and simulated on this file of `machine fit`, with one thread to
         /// as many as CPUs and with two lengths. Both go into a file beside it, and reports on
-        /// the model quote the result. Without names: all (`--locks=ticket,mcs` names two).
+        /// the model quote the result. Without names: all (`--locks=ticket,mcs` names two, which are the fewest).
         #[arg(long, value_name = "LOCK", value_delimiter = ',', num_args = 0.., require_equals = true)]
         locks: Option<Vec<String>>,
     },

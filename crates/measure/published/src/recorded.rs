@@ -49,7 +49,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The lock.
+    /// The name of the lock.
     pub lock: String,
     /// Number of threads, each on a CPU of its own.
     pub threads: usize,
@@ -108,12 +108,13 @@ type Group = (usize, u32, u32, usize);
 /// A measured figure beside the simulated one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Beside {
-    /// The lock.
+    /// The name of the lock.
     pub lock: String,
-    /// Its kind.
+    /// The kind of the lock.
     pub family: Family,
+    /// The number of the place at which it was measured.
     #[serde(skip)]
-    group: Group,
+    place: usize,
     /// Number of threads.
     pub threads: usize,
     /// Length of the critical section.
@@ -164,31 +165,25 @@ impl Recording {
             .map(|fit| Machine::parse("a model of a recording", &fit.file))
             .collect::<Result<_, _>>()?;
         let mut found: BTreeMap<(Group, &str), Vec<&Row>> = BTreeMap::new();
-        let mut elsewhere: BTreeMap<(Group, &str), usize> = BTreeMap::new();
+        let mut elsewhere = 0;
         for row in self.rows.iter().filter(|row| can_be_simulated(&row.lock)) {
-            let of = |place| {
-                (
-                    (row.threads, row.critical, row.non_critical, place),
-                    &*row.lock,
-                )
+            let Some(place) = self.place(row) else {
+                elsewhere += 1;
+                continue;
             };
-            match self.place(row) {
-                Some(place) => found.entry(of(place)).or_default().push(row),
-                None => *elsewhere.entry(of(0)).or_default() += 1,
-            }
+            let group = (row.threads, row.critical, row.non_critical, place);
+            found.entry((group, &*row.lock)).or_default().push(row);
         }
-        if !elsewhere.is_empty() {
-            let blocks: usize = elsewhere.values().sum();
+        if elsewhere > 0 {
             compared.left_out.push(format!(
                 "{}, of places that have no model",
-                number::count(blocks, "figure")
+                number::count(elsewhere, "figure")
             ));
         }
         let mut scenarios = Vec::new();
-        for ((group, lock), rows) in found {
+        for (((threads, critical, non_critical, place), lock), rows) in found {
             let mut rates: Vec<f64> = rows.iter().filter_map(|row| row.ops_per_s).collect();
             if rates.len() * 2 <= rows.len() {
-                let (threads, critical, non_critical, _) = group;
                 compared.left_out.push(format!(
                     "{lock} with {} and lengths {critical} and {non_critical}: the machine \
                      disturbed {} of {} blocks",
@@ -199,7 +194,6 @@ impl Recording {
                 continue;
             }
             rates.sort_by(f64::total_cmp);
-            let (threads, critical, non_critical, place) = group;
             let workload = Workload::Matrix {
                 critical,
                 non_critical,
@@ -210,7 +204,7 @@ impl Recording {
             compared.rows.push(Beside {
                 lock: lock.to_owned(),
                 family: Family::of(lock),
-                group,
+                place,
                 threads,
                 critical,
                 non_critical,
@@ -242,7 +236,8 @@ impl Compared {
     fn groups(&self) -> Vec<(Group, Vec<&Beside>)> {
         let mut groups: BTreeMap<Group, Vec<&Beside>> = BTreeMap::new();
         for row in &self.rows {
-            groups.entry(row.group).or_default().push(row);
+            let group = (row.threads, row.critical, row.non_critical, row.place);
+            groups.entry(group).or_default().push(row);
         }
         groups.into_iter().collect()
     }
@@ -257,9 +252,8 @@ impl Compared {
             for (at, one) in rows.iter().enumerate() {
                 for other in &rows[at + 1..] {
                     let differs = factor_error(one.measured, other.measured) > TIE;
-                    let order = |a: f64, b: f64| a > b;
-                    let right = order(one.measured, other.measured)
-                        == order(one.simulated, other.simulated);
+                    let right =
+                        (one.measured > other.measured) == (one.simulated > other.simulated);
                     pairs += usize::from(differs);
                     in_order += usize::from(differs && right);
                 }
@@ -449,7 +443,7 @@ mod tests {
         let row = |lock: &str, measured: f64, simulated: f64| Beside {
             lock: lock.into(),
             family: Family::of(lock),
-            group: (2, 1, 1, 0),
+            place: 0,
             threads: 2,
             critical: 1,
             non_critical: 1,

@@ -11,27 +11,18 @@
 
 use crate::explain::Runner;
 use crate::folders::remove_folders;
-use crate::isolate::{Death, Lost, called_from};
+use crate::isolate::{Death, FAULTS, Lost, called_from};
 use crate::library::{LIBRARIES, Library};
 use crate::user_lock::UserLock;
 use locklab_host::child::interrupted_at;
 use locklab_host::message;
 use locklab_native::crash::{Claim, claim, hand_over};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, raise, sigaction};
 use std::ffi::c_int;
 use std::io::{PipeReader, Read as _};
 use std::os::fd::IntoRawFd as _;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// The faults that a lock's code can cause.
-const FAULTS: [Signal; 5] = [
-    Signal::SIGSEGV,
-    Signal::SIGBUS,
-    Signal::SIGILL,
-    Signal::SIGFPE,
-    Signal::SIGTRAP,
-];
 
 /// The locks whose crashes are explained.
 static LOCKS: Mutex<Vec<(UserLock, Library)>> = Mutex::new(Vec::new());

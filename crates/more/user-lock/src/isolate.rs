@@ -20,6 +20,15 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, Once};
 use std::time::Duration;
 
+/// The faults that a lock's code can cause.
+pub(crate) const FAULTS: [Signal; 5] = [
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGILL,
+    Signal::SIGFPE,
+    Signal::SIGTRAP,
+];
+
 /// The latest access of the lock's code, to report where it ended.
 /// Read by a signal handler of the same process, so Relaxed will do.
 pub(crate) static SITE: AtomicUsize = AtomicUsize::new(0);
@@ -230,14 +239,7 @@ fn answer<T: Serialize>(write: RawFd, patience: Duration, work: impl FnOnce() ->
 /// Handles faults of the lock's code, checks every second whether it makes
 /// progress, and lets Ctrl-C end it.
 fn install() {
-    let faults = [
-        Signal::SIGSEGV,
-        Signal::SIGBUS,
-        Signal::SIGILL,
-        Signal::SIGFPE,
-        Signal::SIGTRAP,
-        Signal::SIGABRT,
-    ];
+    let faults = [&FAULTS[..], &[Signal::SIGABRT]].concat();
     // SAFETY: both handlers only use atomics, write to a pipe and end.
     unsafe {
         child::on_signals(&faults, died);

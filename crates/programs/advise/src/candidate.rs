@@ -72,6 +72,11 @@ impl Candidate {
         library_locks().all(|of_library| of_library != self.lock)
     }
 
+    /// Returns whether the lock's own code sleeps, so that its waiters have no other way.
+    pub(crate) fn sleeps_by_itself(&self) -> bool {
+        self.lock.starts_with("futex")
+    }
+
     /// Returns the same for the simulator.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject::Lock(&self.lock, self.waiters)

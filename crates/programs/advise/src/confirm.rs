@@ -16,7 +16,7 @@ const LONGEST: usize = 1023;
 pub(crate) fn wait_option(lock: &Candidate) -> &'static str {
     match lock.waiters {
         Waiters::Spin => " --wait spin",
-        Waiters::SpinThenPark if lock.lock.starts_with("futex") => "",
+        Waiters::SpinThenPark if lock.sleeps_by_itself() => "",
         Waiters::Barging => " --wait barging",
         Waiters::SpinThenPark => " --wait spin-then-park",
     }

@@ -277,7 +277,7 @@ pub(crate) fn tried(
         Err(why) => return Here::Not(why.clone()),
     };
     // Waiters of a replay spin unless the lock itself sleeps.
-    let sleeps = lock.lock.starts_with("futex") || lock.waiters == Waiters::Spin;
+    let sleeps = lock.sleeps_by_itself() || lock.waiters == Waiters::Spin;
     if !sleeps && program.threads.len() > program.running() {
         return Here::Not(
             "its waiters sleep, and in a replay with more threads than CPUs they would spin".into(),

@@ -22,27 +22,27 @@ const ROUNDS: u32 = 60;
 /// Measurements with the events, and as many without.
 const TURNS: usize = 3;
 
-/// What two threads pass to each other: whether the first has it, until the end.
-struct Ball(Mutex<Option<bool>>, Condvar);
+/// The token that two threads pass to each other: whether the first has it; nothing at the end.
+struct Token(Mutex<Option<bool>>, Condvar);
 
 /// Returns the nanoseconds for which a record keeps a CPU busy that the program could have
 /// had; `None` where nothing can be said.
 pub(crate) fn of_a_record() -> Option<f64> {
     let cpu = *topology::allowed().first()?;
-    let ball = Ball(Mutex::new(Some(true)), Condvar::new());
+    let token = Token(Mutex::new(Some(true)), Condvar::new());
     let (tell, told) = channel();
     std::thread::scope(|scope| {
         let second = tell.clone();
-        let ball = &ball;
+        let token = &token;
         scope.spawn(move || {
             begin(cpu, &second);
-            while ball.pass(false) {}
+            while token.pass(false) {}
         });
         let first = scope.spawn(move || {
             begin(cpu, &tell);
             let tasks = told.recv().ok().zip(told.recv().ok());
-            let cost = tasks.and_then(|(one, other)| ball.cost(cpu, [one, other]));
-            ball.ends();
+            let cost = tasks.and_then(|(one, other)| token.cost(cpu, [one, other]));
+            token.ends();
             cost
         });
         first.join().ok().flatten()
@@ -55,7 +55,7 @@ fn begin(cpu: usize, tell: &Sender<u32>) {
     let _ = tell.send(gettid().as_raw().cast_unsigned());
 }
 
-impl Ball {
+impl Token {
     fn cost(&self, cpu: usize, tasks: [u32; 2]) -> Option<f64> {
         // Events that are open cost something, also while they are off.
         let without = self.rounds()?;

@@ -84,13 +84,7 @@ pub(crate) fn called(call: Call, answer: Answer) {
 
 /// Notes that an operation of the source has been executed: `old` was there, and `new` is.
 pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, new: u64) {
-    let note = |reached| {
-        NOTED.with_borrow_mut(|noted| {
-            if let Some(noted) = noted {
-                noted.places.insert((here, reached));
-            }
-        });
-    };
+    let note = |reached| reach(here, reached);
     note(Reached::Done);
     match operation {
         Operation::CompareExchange => note(Reached::Succeeds),
@@ -129,7 +123,16 @@ pub(crate) fn step(here: Place, operation: Operation, pointer: bool, old: u64, n
 
 /// Notes that a wait has read a value that it does not wait for.
 pub(crate) fn fruitless_read(here: Place) {
-    note_access(here, Access::InVain, 0, 0);
+    reach(here, Reached::InVain);
+}
+
+/// Notes that this was reached there.
+fn reach(here: Place, reached: Reached) {
+    NOTED.with_borrow_mut(|noted| {
+        if let Some(noted) = noted {
+            noted.places.insert((here, reached));
+        }
+    });
 }
 
 /// An access of a user's lock, whose models run in an engine of their own.
@@ -157,13 +160,7 @@ pub fn note_access(here: Place, access: Access, old: u64, new: u64) {
         Access::Succeeds => Operation::CompareExchange,
         Access::Fails => Operation::CompareFailed,
         Access::Ends => Operation::Seen,
-        Access::InVain => {
-            return NOTED.with_borrow_mut(|noted| {
-                if let Some(noted) = noted {
-                    noted.places.insert((here, Reached::InVain));
-                }
-            });
-        }
+        Access::InVain => return fruitless_read(here),
     };
     step(here, operation, false, old, new);
 }

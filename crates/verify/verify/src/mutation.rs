@@ -81,29 +81,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns whether it changes what an access does, and not how its caller goes on.
-    pub(crate) fn is_of_an_access(self) -> bool {
-        match self {
-            Self::Weaken { .. }
-            | Self::Omit
-            | Self::Repeat
-            | Self::Delay
-            | Self::DelayMore
-            | Self::Split
-            | Self::Pretend => true,
-            Self::Invert
-            | Self::NoWait
-            | Self::NegateWait
-            | Self::Patient
-            | Self::NoWake
-            | Self::Unbounded
-            | Self::OneMore
-            | Self::OneNumber => false,
-        }
-    }
-}
-
-impl Change {
     fn description(self) -> String {
         match self {
             Self::Weaken { part, from, to } => {

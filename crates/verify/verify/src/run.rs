@@ -143,9 +143,6 @@ pub fn check_and_record(property: &Property, limits: Limits) -> (Explored, Passe
                 mutant.is_ordering() || files.iter().any(|file| mutant.place.file.ends_with(file))
             });
         }
-        if property.loops_are_code {
-            mutants.retain(|mutant| mutant.change.is_of_an_access());
-        }
         if property.unrecorded {
             // It is there to show no operation needed.
             mutants.clear();

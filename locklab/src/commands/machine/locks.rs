@@ -32,18 +32,18 @@ const MOVED: f64 = 1.25;
 /// Checks the model of this machine in `file`, with these locks, or all if none is named.
 ///
 /// # Errors
-/// [`Error::Usage`] if the file is no model of this machine or a lock does not exist, [`Error::Failed`] if that cannot be
-/// measured or written, [`Error::Interrupted`] after Ctrl-C.
+/// [`Error::Usage`] if the file is no model of this machine, or fewer than two locks can be
+/// compared; [`Error::Failed`] if that cannot be measured or written; [`Error::Interrupted`]
+/// after Ctrl-C.
 pub(super) fn check(
     file: &Path,
     only: &[String],
     seed: u64,
     common: &Common,
 ) -> Result<ExitCode, Error> {
-    for name in only {
-        subject::find(name)?;
-    }
-    let machine = Machine::read(file)?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::Usage(format!("cannot read {}: {e}", file.display())))?;
+    let machine = Machine::parse(&file.display().to_string(), &text)?;
     let native = Native::probe();
     let pairs = pairs(&native.topology)?;
     is_this(&machine, &native)?;
@@ -53,20 +53,7 @@ pub(super) fn check(
         non_critical: LENGTHS.to_vec(),
         ..Cells::default()
     };
-    let most = cells.most_threads();
-    let locks: Vec<String> = (subject::all().iter())
-        .filter(|lock| lock.measured && lock.info.max_cpus >= most)
-        .filter(|lock| can_be_simulated(lock.info.name))
-        .map(|lock| lock.info.name.to_owned())
-        .filter(|lock| only.is_empty() || only.contains(lock))
-        .collect();
-    if locks.is_empty() {
-        return Err(Error::Usage(
-            "none of these locks is both measured and simulated; name others, or leave the names \
-             out for all"
-                .into(),
-        ));
-    }
+    let locks = locks_of(only, cells.most_threads())?;
     let raw = file.with_extension("locks.json");
     if common.dry_run {
         return print(&format!(
@@ -80,8 +67,6 @@ pub(super) fn check(
     check_writable(file, FileFormat::Machine, common.force)?;
     check_writable(&raw, FileFormat::Locks, common.force)?;
     let interrupt = interrupt::listen()?;
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Error::Usage(format!("cannot read {}: {e}", file.display())))?;
     let (a, b) = pairs[0];
     // With more CPUs than two a round trip says which CPUs as much as where they are.
     let many = native.topology.order.len() > 2;
@@ -161,6 +146,28 @@ pub(super) fn check(
     show(&compared.document(&recording), common)
 }
 
+/// Returns the locks of these names, or all if none is named, that so many threads can use both
+/// here and in the simulator.
+fn locks_of(only: &[String], threads: usize) -> Result<Vec<String>, Error> {
+    for name in only {
+        subject::find(name)?;
+    }
+    let locks: Vec<String> = (subject::all().iter())
+        .filter(|lock| lock.measured && lock.info.max_cpus >= threads)
+        .filter(|lock| can_be_simulated(lock.info.name))
+        .map(|lock| lock.info.name.to_owned())
+        .filter(|lock| only.is_empty() || only.contains(lock))
+        .collect();
+    if locks.len() < 2 {
+        return Err(Error::Usage(
+            "--locks compares two locks or more that are both measured and simulated; name others, \
+             or leave the names out for all"
+                .into(),
+        ));
+    }
+    Ok(locks)
+}
+
 /// Returns the text of a machine file with this result in the place of an older one.
 fn with_result(text: &str, machine: &Machine, sentence: &str) -> String {
     let head = format!("[{CHECKED}]\n");
@@ -230,6 +237,24 @@ mod tests {
         let changed = twice.replace("clock_ghz = 2.0", "clock_ghz = 2.5");
         assert_ne!(changed, twice);
         assert_eq!(Machine::parse("m.toml", &changed).unwrap().checked, None);
+    }
+
+    #[test]
+    fn one_lock_has_nothing_beside_it() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            locks_of(&names, 2)
+        };
+        assert_eq!(of(&["mcs", "ticket"]).unwrap().len(), 2);
+        assert!(of(&[]).unwrap().len() > 30);
+        for (names, why) in [
+            (&["ticket"][..], "two locks or more"),
+            (&["ticket", "ticket"], "two locks or more"),
+            (&["tickt", "mcs"], "the closest are"),
+        ] {
+            let error = of(names).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

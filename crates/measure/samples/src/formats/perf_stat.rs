@@ -131,8 +131,8 @@ impl Line {
     }
 }
 
-/// Returns a number as it is written for people, in any language, without what separates
-/// thousands. Only a number with a fraction can have a decimal point, which is the last mark.
+/// Returns a number of perf's text in any language with a decimal point and no separators of
+/// thousands. Only a number with a fraction has a decimal mark, and it is the last mark.
 fn in_words(value: &str, has_fraction: bool) -> String {
     let is_mark = |c: char| c == ',' || c == '.';
     match value.rfind(is_mark).filter(|_| has_fraction) {

@@ -22,7 +22,7 @@ sources=$root/crates/more/user-lock
 limit=60
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-cp "$here/client.c" "$scratch"
+cp "$here/client.c" "$sources/tests/c/peers/orders.h" "$scratch"
 
 # Prints executions and seconds of GenMC for so many threads, or why there are none.
 of_genmc() {
@@ -63,7 +63,6 @@ printf '| ---------- | ------- | -------------------- | -------------------- |\n
 flags="-include $here/lock_as_program.h -DLOCKLAB_CHECKER"
 while read -r file counts; do
     cp "$sources/tests/c/$file.c" "$scratch/lock.c"
-    cp "$sources/tests/c/peers/orders.h" "$scratch"
     for threads in $counts; do
         printf '| %-10s | %-7s | %-20s | %-20s |\n' "${file#peers/}" "$threads" \
             "$(of_locklab "$threads")" "$(of_genmc "$threads")"

@@ -269,21 +269,18 @@ impl Table {
         got
     }
 
-    /// Creates a thread that notes when it begins to wait for the lock.
-    pub(super) fn spawn(self, act: impl FnOnce() + 'static) -> usize {
+    /// Creates a thread, and waits until it waits for the lock or says that it is in.
+    pub(super) fn spawn_until_it_waits(self, act: impl FnOnce() + 'static) -> usize {
         let tells = self.waits;
-        spawn(move || {
+        let thread = spawn(move || {
             let me = model::thread_id();
             with(|world| world.threads[me].tells = Some(tells + 8 * me));
             act();
-        })
-    }
-
-    /// Waits until a thread that was so created waits.
-    pub(super) fn await_wait(self, thread: usize) {
+        });
         // Pairs with the Release by which it says so.
-        let flag = word(self.waits + 8 * thread);
+        let flag = word(tells + 8 * thread);
         model::await_load(flag, Ordering::Acquire, NOWHERE, |waits| waits == 1);
+        thread
     }
 
     /// Waits until so many threads have come here.
@@ -298,7 +295,7 @@ impl Table {
     pub(super) fn says_that_it_is_in(self) {
         let me = model::thread_id();
         if with(|world| world.threads[me].tells.take().is_some()) {
-            // Pairs with the Acquire of `await_wait`.
+            // Pairs with the Acquire of `spawn_until_it_waits`.
             model::store(word(self.waits + 8 * me), 1, Ordering::Release, NOWHERE);
         }
     }

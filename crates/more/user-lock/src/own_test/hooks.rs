@@ -335,12 +335,13 @@ extern "C-unwind" fn load(address: usize, size: c_uint, mo: c_int, site: usize) 
         return unsafe { memory(address, size) };
     };
     let value = read_atomically(pieces[0], ordering(mo, Part::Load, size == 8, site), site);
-    let vain = with(|world| world.vain.get(&site).copied());
-    match vain.is_some_and(|vain| vain != value) {
-        true => covers(site, Access::Ends, value, value),
-        false => covers(site, Access::Plain, value, value),
-    }
-    with(|world| world.read.insert(site, value));
+    let me = me();
+    let ends = with(|world| {
+        world.threads[me].read.insert(site, value);
+        world.vain.get(&site).is_some_and(|vain| *vain != value)
+    });
+    let access = if ends { Access::Ends } else { Access::Plain };
+    covers(site, access, value, value);
     value
 }
 
@@ -354,9 +355,13 @@ fn covers(site: usize, access: Access, old: u64, new: u64) {
 
 /// Notes that the read of a loop that has come round was in vain.
 fn was_in_vain(site: usize) {
-    let read = with(|world| world.read.get(&site).copied());
+    let me = me();
+    let read = with(|world| {
+        let value = *world.threads[me].read.get(&site)?;
+        world.vain.insert(site, value);
+        Some(value)
+    });
     if let Some(value) = read {
-        with(|world| world.vain.insert(site, value));
         covers(site, Access::InVain, value, value);
     }
 }

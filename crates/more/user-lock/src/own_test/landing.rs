@@ -7,7 +7,7 @@
 
 use super::hooks::error;
 use super::world::{STACK, with};
-use crate::isolate;
+use crate::isolate::{self, FAULTS};
 use locklab_host::child::{self, interrupted_at};
 use nix::sys::signal::Signal;
 use std::ffi::{c_int, c_void};
@@ -27,16 +27,9 @@ pub(super) fn fail_executions() {
     }
     let stack = Box::leak(vec![0_u8; 2 * STACK].into_boxed_slice());
     LANDING.store(stack.as_ptr() as usize + stack.len(), Ordering::Relaxed);
-    let faults = [
-        Signal::SIGSEGV,
-        Signal::SIGBUS,
-        Signal::SIGILL,
-        Signal::SIGFPE,
-        Signal::SIGTRAP,
-    ];
     // SAFETY: the handlers only store to atomics and change where the thread goes on.
     unsafe {
-        child::on_signals(&faults, fault);
+        child::on_signals(&FAULTS, fault);
         child::every_second(libc::ITIMER_PROF as c_int, tick);
     }
 }

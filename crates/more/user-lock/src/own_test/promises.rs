@@ -351,11 +351,7 @@ fn alone(code: &'static Code) {
 fn fifo(code: &'static Code) {
     let table = Table::new(code, 3);
     table.lock();
-    let others = [1, 2].map(|_| {
-        let thread = table.spawn(move || table.section());
-        table.await_wait(thread);
-        thread
-    });
+    let others = [1, 2].map(|_| table.spawn_until_it_waits(move || table.section()));
     table.enter();
     table.unlock();
     join(others);
@@ -370,12 +366,10 @@ fn queue_formed_before(code: &'static Code) {
     let table = Table::new(code, 3);
     table.lock();
     let others = [1, 2].map(|_| {
-        let thread = table.spawn(move || {
+        table.spawn_until_it_waits(move || {
             table.section();
             table.section();
-        });
-        table.await_wait(thread);
-        thread
+        })
     });
     table.enter();
     table.unlock();
@@ -390,8 +384,7 @@ fn one_comes_to_two(code: &'static Code) {
     table.lock();
     let mut others = Vec::new();
     for _ in 0..2 {
-        let thread = table.spawn(move || table.section());
-        table.await_wait(thread);
+        let thread = table.spawn_until_it_waits(move || table.section());
         others.push(thread);
     }
     others.push(spawn(move || table.section()));
@@ -422,14 +415,12 @@ fn readers_that_waited(code: &'static Code) {
     let table = Table::new(code, 3);
     table.lock();
     let readers = [1, 2].map(|_| {
-        let thread = table.spawn(move || {
+        table.spawn_until_it_waits(move || {
             table.read();
             table.look();
             table.meet(2);
             table.read_unlock();
-        });
-        table.await_wait(thread);
-        thread
+        })
     });
     table.enter();
     table.unlock();
@@ -456,8 +447,7 @@ fn readers_pass(code: &'static Code) {
     let table = Table::new(code, 2);
     let most = code.facts.readers_pass.unwrap_or(0);
     table.read();
-    let writer = table.spawn(move || table.section());
-    table.await_wait(writer);
+    let writer = table.spawn_until_it_waits(move || table.section());
     for _ in 0..=most {
         table.read_unlock();
         table.read();
@@ -473,18 +463,16 @@ fn readers_pass_in_turn(code: &'static Code) {
     let most = code.facts.readers_pass.unwrap_or(0);
     let table = Table::new(code, most + 3);
     table.read();
-    let writer = table.spawn(move || table.section());
-    table.await_wait(writer);
+    let writer = table.spawn_until_it_waits(move || table.section());
     let mut readers = Vec::new();
     for _ in 0..=most {
-        let reader = table.spawn(move || {
+        let reader = table.spawn_until_it_waits(move || {
             table.read();
             passes(table);
             table.says_that_it_is_in();
             table.await_leave();
             table.read_unlock();
         });
-        table.await_wait(reader);
         match readers.last() {
             None => table.read_unlock(),
             Some(&before) => table.lets_leave(before),
@@ -530,11 +518,10 @@ fn nesting_of_three(code: &'static Code) {
     let mut others = Vec::new();
     for number in 0..3 {
         let tables = tables.clone();
-        let thread = last.spawn(move || match number {
+        let thread = last.spawn_until_it_waits(move || match number {
             1 => nest(&tables),
             _ => last.section(),
         });
-        last.await_wait(thread);
         others.push(thread);
     }
     last.enter();
@@ -590,13 +577,12 @@ fn ends(code: &'static Code) {
 /// Checks the same after a reader that has released it.
 fn ends_after_a_reader(code: &'static Code) {
     let table = Table::new(code, 2);
-    let reader = table.spawn(move || {
+    let reader = table.spawn_until_it_waits(move || {
         table.read();
         table.look();
         table.says_that_it_is_in();
         table.read_unlock();
     });
-    table.await_wait(reader);
     table.section();
     table.end();
     join([reader]);

@@ -54,7 +54,7 @@ pub(super) struct Block {
     pub(super) bytes: usize,
     pub(super) site: usize,
     pub(super) freed: bool,
-    /// Names ours.
+    /// The purpose of a block of ours; none for a block of the test's.
     pub(super) owner: Option<Owner>,
 }
 
@@ -87,6 +87,8 @@ pub(super) struct Thread {
     /// A volatile write that the code makes after it has announced it.
     pub(super) written: Option<(usize, usize, usize)>,
     pub(super) loops: Loops,
+    /// The value that each of its atomic reads had last, by the call.
+    pub(super) read: HashMap<usize, u64>,
     /// What it holds, and how often.
     pub(super) held: HashMap<usize, u32>,
     /// Values of keys.
@@ -176,8 +178,6 @@ pub(super) struct World {
     pub(super) first_cpu: usize,
     /// What is noted while a lock is used before any thread is created.
     pub(super) watch: Option<Watch>,
-    /// The value that each atomic read had last, by its call.
-    pub(super) read: HashMap<usize, u64>,
     /// The value that a read of a wait had in vain, by its call.
     pub(super) vain: HashMap<usize, u64>,
     /// The memory of a lock after that.
@@ -251,7 +251,6 @@ impl World {
             futexes: HashSet::new(),
             first_cpu: 0,
             watch: None,
-            read: HashMap::new(),
             vain: HashMap::new(),
             used: None,
             counts: false,

@@ -34,9 +34,6 @@ pub struct Property {
     /// Counts the acquisitions of one CPU that are under way at once, each in an interrupt of
     /// another; 1 if none is interrupted.
     pub levels: usize,
-    /// Says whether the lock waits by loops of its own code, and decides by its own code
-    /// whether it has succeeded: that is changed there.
-    pub(crate) loops_are_code: bool,
     /// Says whether one execution at least must be what it should be
     /// ([`crate::execution::witness`]), where not every one can be.
     pub(crate) needs_witness: bool,
@@ -81,7 +78,6 @@ impl Property {
             orderings_of: None,
             structure_of: &[],
             levels: 1,
-            loops_are_code: false,
             needs_witness: false,
             drawn: None,
             setting: Setting {
@@ -110,7 +106,6 @@ impl Property {
             orderings_of: files.first().copied(),
             structure_of: files,
             levels: 1,
-            loops_are_code: false,
             needs_witness: false,
             drawn: None,
             setting: Setting::default(),
@@ -129,7 +124,9 @@ impl Property {
         threads: usize,
         explorer: impl Fn(Limits) -> Explored + Send + Sync + 'static,
     ) -> Self {
-        let mut property = Self::of_files(&[], name, threads, || ()).of_operations();
+        let mut property = Self::of_files(&[], name, threads, || ());
+        // Its engine has no order of reads that loom would explore once more.
+        property.setting.reads_conflict = true;
         property.explorer = Some(Arc::new(explorer));
         property
     }
@@ -146,15 +143,6 @@ impl Property {
             drawn: Some(executions),
             ..self
         }
-    }
-
-    /// Returns the same promise, of a lock whose operations alone are the platform's to
-    /// change: it waits by loops of its own code.
-    pub fn of_operations(mut self) -> Self {
-        self.loops_are_code = true;
-        self.setting.reads_conflict = true;
-        self.setting.reads_words_only = true;
-        self
     }
 
     /// Returns the same promise; `first` is called before executions begin, as often as they
