@@ -166,10 +166,11 @@ impl Recording {
             lived_ns: sum(|thread| thread.lived),
             idle_ns: sum(|thread| thread.idle + thread.unknown) - unknown,
             ready_ns: sum(|thread| thread.ready),
+            ready_by_locks_ns: sum(|thread| thread.ready_by_locks),
             unknown_ns: unknown,
             recorder_ns: 0.0,
             waited_ns: sum(|thread| thread.waited),
-            spun_ns: 0.0,
+            spun_ns: sum(|thread| thread.spun),
             woke_ns: sum(|thread| thread.woke),
         })
     }
@@ -180,6 +181,7 @@ impl Recording {
         let most = times.busy_ns() / times.lost_ns().max(1.0);
         times.waited_ns *= factor.min(most);
         times.woke_ns *= factor.min(most);
+        times.spun_ns *= factor.min(most);
         times
     }
 
@@ -302,6 +304,7 @@ impl Recording {
                 lived_ns: self.nanoseconds(window.lived),
                 idle_ns: self.nanoseconds(window.idle),
                 waited_ns: self.nanoseconds(window.waited),
+                spun_ns: self.nanoseconds(window.spun),
                 woke_ns: self.nanoseconds(window.woke),
                 ..Times::default()
             })
@@ -311,6 +314,7 @@ impl Recording {
             windows: windows.collect(),
             seen: Seen {
                 windows: self.info().windows.map(|windows| windows.count),
+                crowded: self.info().shared_with_others().is_some(),
                 ..Seen::default()
             },
             ..ContentionProfile::default()

@@ -507,10 +507,14 @@ mod tests {
         got.push((95_100, Event::Acquired));
         let survey = of_threads(&[holder.clone(), got]);
         assert_eq!(
-            (survey.threads[1].waited, survey.threads[1].idle),
-            (75_100, 0)
+            (survey.threads[1].waited, survey.threads[1].spun),
+            (56_400, 18_700)
         );
+        assert_eq!(survey.threads[1].idle, 0);
         assert_eq!(survey.locks[0].tally.contended, 1);
+        let windows = survey.windows.iter();
+        assert!(windows.clone().map(|window| window.spun).sum::<u64>() > 18_000);
+        assert!(windows.map(|window| window.idle).sum::<u64>() < 20_000);
         // Who does something else then did not wait for it.
         tries.push((95_000, asks(0x200, Attempt::Waits)));
         tries.push((95_000, Event::Acquired));

@@ -22,6 +22,8 @@ pub struct ThreadTimes {
     pub lived: u64,
     /// Waiting for locks.
     pub waited: u64,
+    /// The CPU time in which it tried to take locks again and again.
+    pub spun: u64,
     /// The time in releases of locks that others wanted, which are woken there.
     pub woke: u64,
     /// The time in which it had nothing to do: it waited for conditions, ends of
@@ -31,6 +33,8 @@ pub struct ThreadTimes {
     pub conditions: u64,
     /// The time in which it was ready to run, without a CPU.
     pub ready: u64,
+    /// The part of that which a wake-up for a lock began, of who was woken or of who woke.
+    pub ready_by_locks: u64,
     /// The time in which it waited for something that was not recorded.
     pub unknown: u64,
     /// Says how often it did.

@@ -13,6 +13,8 @@ pub struct WindowTimes {
     pub idle: u64,
     /// Time in which they waited for locks.
     pub waited: u64,
+    /// CPU time in which they tried to take locks again and again.
+    pub spun: u64,
     /// Time of releases that had others to wake.
     pub woke: u64,
 }
@@ -41,11 +43,23 @@ impl Windows {
         ticks: u64,
         of: fn(&mut WindowTimes) -> &mut u64,
     ) {
+        self.each(from, to, ticks, |times, ticks| *of(times) += ticks);
+    }
+
+    /// Takes ticks that were added as idle out of a stretch: they are known to be waiting now.
+    pub(crate) fn was_not_idle(&mut self, from: u64, to: u64, ticks: u64) {
+        self.each(from, to, ticks, |times, ticks| {
+            times.idle = times.idle.saturating_sub(ticks);
+        });
+    }
+
+    /// Calls with each part, and its share of the ticks of a stretch.
+    fn each(&mut self, from: u64, to: u64, ticks: u64, call: impl Fn(&mut WindowTimes, u64)) {
         let (from, to) = (from.max(self.began), to.max(self.began));
         let place = |tick: u64| (((tick - self.began) / self.length) as usize).min(WINDOWS - 1);
         let (first, last) = (place(from), place(to));
         if first == last {
-            *of(&mut self.times[first]) += ticks;
+            call(&mut self.times[first], ticks);
             return;
         }
         let share = ticks as f64 / (to - from).max(1) as f64;
@@ -54,7 +68,7 @@ impl Windows {
             let within = to
                 .min(begins + self.length)
                 .saturating_sub(from.max(begins));
-            *of(&mut self.times[part]) += (share * within as f64) as u64;
+            call(&mut self.times[part], (share * within as f64) as u64);
         }
     }
 }

@@ -52,6 +52,7 @@ pub use perf_lines::{PerfError, PerfEvent, Point};
 pub use perf_tables::{LockRow, LockTable, lock_table};
 pub use read::{
     Apart, Fault, InWindows, Info, Missing, Otherwise, Records, Thread, Trace, Unreadable,
+    is_crowded,
 };
 pub use without_cpu::{CpuTime, WithoutCpu};
 pub use write::{file, file_of_images};

@@ -8,7 +8,7 @@ mod info;
 mod records;
 mod windows;
 
-pub use info::{Apart, Fault, InWindows, Info, Missing, Unreadable};
+pub use info::{Apart, Fault, InWindows, Info, Missing, Unreadable, is_crowded};
 pub use records::{Otherwise, Records, Thread, Trace};
 
 use crate::bytes::{self, Bytes};

@@ -109,6 +109,7 @@ fn document(mut all: Vec<One>, seed: u64) -> Document {
     let bound = ContentionProfile {
         seen: Seen {
             seed,
+            crowded: all.iter().any(|one| one.used.seen.crowded),
             ..Seen::default()
         },
         ..used.clone()

@@ -29,9 +29,10 @@ pub(crate) struct Facts<'a> {
 type Rule = fn(&Facts<'_>) -> Option<String>;
 
 /// The rules: the first that applies is the advice; and whether a command confirms it.
-const RULES: [(Rule, bool); 5] = [
+const RULES: [(Rule, bool); 6] = [
     (must_stay, false),
     (contradicted_here, false),
+    (on_full_cpus, false),
     (another_lock, true),
     (used_otherwise, false),
     (as_it_is, false),
@@ -58,6 +59,16 @@ fn contradicted_here(facts: &Facts<'_>) -> Option<String> {
     })
 }
 
+/// Another lock or another use helps in the model, but others had the CPUs while it was recorded.
+fn on_full_cpus(facts: &Facts<'_>) -> Option<String> {
+    let others = facts.context.info.shared_with_others()?;
+    another_lock(facts).or_else(|| used_otherwise(facts))?;
+    Some(format!(
+        "Keep the lock as it is until the program is recorded on an idle machine: other programs \
+         used {others:.1} CPUs during the recording, and the model is of free CPUs."
+    ))
+}
+
 /// A lock helps in every variant of the model, on every machine.
 fn another_lock(facts: &Facts<'_>) -> Option<String> {
     let mut words = a_try(facts)?;
@@ -66,12 +77,6 @@ fn another_lock(facts: &Facts<'_>) -> Option<String> {
             words += &format!(" Replayed here by real threads, it had {ratio:.2} times the rate.");
         }
         Here::Not(why) => words += &format!(" That was not replayed here: {why}."),
-    }
-    if let Some(others) = facts.context.info.shared_with_others() {
-        words += &format!(
-            " That is not sure: other programs used {others:.1} CPUs during the recording, so \
-             record again on an idle machine first."
-        );
     }
     Some(words)
 }

@@ -227,6 +227,10 @@ impl Acquired {
                 let (calls, whole) = stacks.calls(raw.process, spaces.of(raw.process), &stack);
                 Happened::Waits(address, self.stack(calls, whole))
             }
+            What::Sleeps { stack } => {
+                let (calls, whole) = stacks.calls(raw.process, spaces.of(raw.process), &stack);
+                Happened::Sleeps(self.stack(calls, whole))
+            }
             What::Sampled { stack } => {
                 let space = spaces.of(raw.process);
                 let (mut calls, whole) = stacks.calls(raw.process, space, &stack);

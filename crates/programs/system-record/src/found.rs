@@ -2,10 +2,12 @@
 //! the time that they took.
 
 use crate::kernel_waits::{KernelUse, kernel_use};
+use crate::kinds::EventKind;
 use crate::recording::{Events, Source};
 use crate::waits::{Waits, waits};
 use locklab_document::contention_profile::{Bound, Seen, Times};
 use locklab_preload_run::{Runtime, Waiter};
+use locklab_trace::is_crowded;
 
 /// Describes what a recording says, and the recording.
 #[derive(Debug)]
@@ -42,10 +44,10 @@ impl Findings {
                 let times = found.times(waits(Waiter::Condition));
                 seen.blind = waits(Waiter::Task) || found.yields;
                 seen.cpus_ns = events.head.cpus as f64 * events.recorded();
-                if let Some(others) = events.head.others {
-                    let used = found.ran as f64 + others * events.recorded();
-                    seen.free_ns = (seen.cpus_ns - used).max(0.0);
-                }
+                let used = found.ran as f64 / events.recorded().max(1.0);
+                let others = events.head.others.unwrap_or(0.0);
+                seen.crowded = is_crowded([used, others], events.head.cpus);
+                seen.samples = found.ran as f64 / EventKind::SAMPLE as f64;
                 let windows = std::mem::take(&mut found.windows);
                 (Found::Program(found), times, windows)
             }

@@ -26,6 +26,9 @@ pub(crate) enum EventKind {
     /// A thread has had a CPU for [`SAMPLE`](EventKind::SAMPLE) more; it carries the top of
     /// the stack.
     Sampled,
+    /// A call that sleeps begins; it carries the top of the stack.
+    Sleep,
+    ClockSleep,
     /// A thread is woken; the waker is the current one.
     Waking,
     /// A wait for a lock of the kernel begins; it carries the kernel's calls.
@@ -46,13 +49,15 @@ impl EventKind {
     /// Nanoseconds of CPU time between samples of a thread; not in step with timers.
     pub(crate) const SAMPLE: u64 = 1_009_000;
     /// The events of a program's waits.
-    pub(crate) const SYSTEM: [Self; 12] = [
+    pub(crate) const SYSTEM: [Self; 14] = [
         Self::Switches,
         Self::FutexWait,
         Self::FutexWake,
         Self::FutexEnd,
         Self::Waking,
         Self::Sampled,
+        Self::Sleep,
+        Self::ClockSleep,
         Self::WaitForAny,
         Self::AnyEnd,
         Self::Futex2Wait,
@@ -69,6 +74,8 @@ impl EventKind {
             Self::Threads | Self::Switches | Self::Sampled => return None,
             Self::FutexWait | Self::FutexWake => "syscalls/sys_enter_futex",
             Self::FutexEnd => "syscalls/sys_exit_futex",
+            Self::Sleep => "syscalls/sys_enter_nanosleep",
+            Self::ClockSleep => "syscalls/sys_enter_clock_nanosleep",
             Self::WaitForAny => "syscalls/sys_enter_futex_waitv",
             Self::AnyEnd => "syscalls/sys_exit_futex_waitv",
             Self::Futex2Wait => "syscalls/sys_enter_futex_wait",

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 pub enum Kind {
     /// A lock: others hold it.
     Lock,
+    /// Work or a lock of the runtime, which parks its threads alike.
+    ParkOrLock,
     /// A condition or an event: others have to do something first.
     Condition,
     /// A semaphore: a lock where those that wait for it are those that post it, and a
@@ -21,8 +23,6 @@ pub enum Kind {
     Barrier,
     /// Work: the thread is parked until somebody has some.
     Park,
-    /// Work or a lock of the runtime, which parks its threads alike.
-    ParkOrLock,
     /// Nothing in the kernel: the thread spins, for whatever.
     Spin,
 }
@@ -445,6 +445,11 @@ mod tests {
                     "consume",
                 ],
                 Some((Kind::Lock, "glibc")),
+            ),
+            // Java parks by a condition, for work or for a lock.
+            (
+                &["pthread_cond_wait", "Parker::park(bool, long)"],
+                Some((Kind::ParkOrLock, "JVM")),
             ),
             (&["futex_wait", "mystery"], None),
         ] {

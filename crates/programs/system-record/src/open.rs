@@ -300,6 +300,8 @@ fn builder<'a>(
         EventKind::FutexWait
         | EventKind::Futex2Wait
         | EventKind::WaitForAny
+        | EventKind::Sleep
+        | EventKind::ClockSleep
         | EventKind::Sampled => {
             match kind {
                 // Also in the kernel, where a thread yields.

@@ -45,6 +45,8 @@ pub(crate) enum What {
     Came,
     /// It begins to wait in a futex call.
     Waits { address: u64, stack: Stack },
+    /// It begins to sleep for a time.
+    Sleeps { stack: Stack },
     /// It had a CPU, and was in the program.
     Sampled { stack: Stack },
     /// It begins to wake others in one.
@@ -228,6 +230,9 @@ fn sample(body: &[u8], head: (u32, u16, u16), kinds: &Kinds) -> Option<Option<Ra
     let what = match kind {
         EventKind::FutexWait | EventKind::Futex2Wait | EventKind::WaitForAny => What::Waits {
             address: number(raw, 16)?,
+            stack: stack(&sample),
+        },
+        EventKind::Sleep | EventKind::ClockSleep => What::Sleeps {
             stack: stack(&sample),
         },
         EventKind::Sampled => What::Sampled {

@@ -121,6 +121,9 @@ pub(crate) enum Happened {
     /// It begins to wait: address, number of the stack.
     #[serde(rename = "w")]
     Waits(u64, u32),
+    /// It begins to sleep for a time: number of the stack.
+    #[serde(rename = "n")]
+    Sleeps(u32),
     /// It had a CPU for so many nanoseconds since the last such event, or about that, and
     /// was there: number of the stack.
     #[serde(rename = "s")]
@@ -296,6 +299,7 @@ impl Events {
         thread(event.1)
             && match event.2 {
                 Happened::Waits(_, number)
+                | Happened::Sleeps(number)
                 | Happened::Sampled(_, number)
                 | Happened::Contended(_, _, number) => stack(number),
                 Happened::Wakened(number) => thread(number),

@@ -22,6 +22,8 @@ pub(crate) enum Untold {
     Semaphore,
     /// It is for a condition.
     Condition,
+    /// It is parked, at a word of its own.
+    Parked,
     /// No function of it is known.
     Unnamed,
 }
@@ -80,26 +82,47 @@ pub(crate) fn words_as_locks(
         }
     }
     let mut found = [HashSet::new(), HashSet::new()];
+    let mut parked = (Semaphore::default(), Vec::new());
     for (word, semaphore) in all {
-        let own = |(thread, _): &(&u32, &usize)| semaphore.waiters.contains(thread);
-        let of_waiters: usize = semaphore
-            .posts
-            .iter()
-            .filter(own)
-            .map(|(_, posts)| posts)
-            .sum();
-        let posts: usize = semaphore.posts.values().sum();
         let gives_back = semaphore.waited_again <= semaphore.given_back;
-        let is_lock = semaphore.waiters.len() > 1
-            && of_waiters >= FEWEST
-            && (posts - of_waiters) * PER_OTHER <= posts
-            && (semaphore.told == Some(Untold::Semaphore) || gives_back);
-        match (semaphore.told, is_lock) {
-            (Some(Untold::Semaphore | Untold::Unnamed), true) => found[0].insert(word),
+        match (semaphore.told, semaphore.is_posted_by_waiters()) {
+            (Some(Untold::Semaphore), true) => found[0].insert(word),
+            (Some(Untold::Unnamed), true) if gives_back => found[0].insert(word),
+            // Who is woken with all others may find the lock taken, and wait again.
             (Some(Untold::Condition), true) => found[1].insert(word),
-            (Some(Untold::Semaphore), false) if posts >= FEWEST => found[1].insert(word),
+            (Some(Untold::Semaphore), false) if semaphore.all_posts() >= FEWEST => {
+                found[1].insert(word)
+            }
+            (Some(Untold::Parked), _) => {
+                parked.0.waiters.extend(semaphore.waiters);
+                for (thread, posts) in semaphore.posts {
+                    *parked.0.posts.entry(thread).or_default() += posts;
+                }
+                parked.1.push(word);
+                true
+            }
             _ => false,
         };
     }
+    if parked.0.is_posted_by_waiters() {
+        found[1].extend(parked.1);
+    }
     found
+}
+
+impl Semaphore {
+    fn all_posts(&self) -> usize {
+        self.posts.values().sum()
+    }
+
+    /// Returns whether those that wait for it are those that post it, but for a few.
+    fn is_posted_by_waiters(&self) -> bool {
+        let own = self
+            .posts
+            .iter()
+            .filter(|(thread, _)| self.waiters.contains(thread));
+        let of_waiters: usize = own.map(|(_, posts)| posts).sum();
+        let posts = self.all_posts();
+        self.waiters.len() > 1 && of_waiters >= FEWEST && (posts - of_waiters) * PER_OTHER <= posts
+    }
 }

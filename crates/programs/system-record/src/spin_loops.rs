@@ -6,12 +6,24 @@
 //! is not understood is work: it must never call work spinning.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::spins;
+pub(crate) use x86::look;
 
-/// Returns whether the code at a place spins: of this processor it is not known.
+/// Says what the code at a place does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// It is a loop that only waits; `tries` says whether it pauses, or tries a locked operation.
+    Spins { tries: bool },
+    /// It returns to its caller and does nothing until then but count, as a function that lets
+    /// time pass does; or it pauses.
+    Returns { pauses: bool },
+    /// It works, or is not understood.
+    Works,
+}
+
+/// Returns what the code at a place does: of this processor it is not known.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn spins(_: &[u8], _: u64, _: u64) -> bool {
-    false
+pub(crate) fn look(_: &[u8], _: u64, _: u64) -> Code {
+    Code::Works
 }
 
 /// Says whether loops can be told apart on this processor.
@@ -19,10 +31,12 @@ pub(crate) const DECODES: bool = cfg!(target_arch = "x86_64");
 
 #[cfg(any(target_arch = "x86_64", test))]
 mod x86 {
+    use super::Code;
     use iced_x86::{
         Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
         OpAccess, OpKind, Register, UsedMemory,
     };
+    use std::collections::hash_map::Entry;
     use std::collections::{HashMap, HashSet, VecDeque};
 
     /// The most instructions of a loop that waits.
@@ -32,62 +46,148 @@ mod x86 {
     /// The farthest that one lies from the sampled address.
     const FAR: u64 = 512;
 
-    /// Returns whether `code`, which begins at an address, spins at another. The instruction
-    /// there may be any of the loop.
-    pub(crate) fn spins(code: &[u8], begin: u64, at: u64) -> bool {
-        way_back(code, begin, at).is_some_and(|way| only_waits(&way))
+    /// The most places in a loop around a delay that are looked at.
+    const MARKS: usize = 8;
+
+    /// Returns what `code`, which begins at an address, does at another. The instruction there
+    /// may be any of the loop; of a loop that lets time pass, the one around it counts.
+    pub(crate) fn look(code: &[u8], begin: u64, at: u64) -> Code {
+        let explored = Explored::of(code, begin, at);
+        let waits = |way: Vec<Instruction>, most: usize| way.len() <= most && only_waits(&way);
+        let back = explored.back.map(|last| explored.path(last));
+        let back = back.filter(|way| waits(way.clone(), LOOP));
+        let marks = explored.known.iter().filter(|(_, found)| is_mark(found));
+        let mut marks: Vec<u64> = marks.map(|(address, _)| *address).collect();
+        marks.sort_unstable();
+        let has_mark = back.iter().flatten().any(is_mark);
+        let tries = has_mark
+            || marks.into_iter().take(MARKS).any(|mark| {
+                let behind = Explored::of(code, begin, mark);
+                let to_mark = explored.from.get(&mark).copied().flatten();
+                let last = behind.from.get(&at).copied().flatten();
+                let ways = to_mark.zip(last);
+                ways.is_some_and(|(to_mark, last)| {
+                    let around = [explored.path(to_mark), behind.path(last)].concat();
+                    waits(around, 2 * LOOP)
+                })
+            });
+        match tries || back.is_some() {
+            true => Code::Spins { tries },
+            false => explored.returns(),
+        }
     }
 
-    /// Returns the instructions of the shortest way from an address back to it.
-    fn way_back(code: &[u8], begin: u64, at: u64) -> Option<Vec<Instruction>> {
-        let mut from: HashMap<u64, Option<u64>> = HashMap::from([(at, None)]);
-        let mut known: HashMap<u64, Instruction> = HashMap::new();
-        let mut queue = VecDeque::from([at]);
-        while let Some(next) = queue.pop_front().filter(|_| known.len() < LOOKED_AT) {
-            let bytes = code.get(usize::try_from(next.checked_sub(begin)?).ok()?..)?;
-            let mut decoder = Decoder::with_ip(64, bytes, next, DecoderOptions::NONE);
-            let instruction = decoder.decode();
-            if instruction.is_invalid() {
-                continue;
-            }
-            known.insert(next, instruction);
-            let behind = instruction.next_ip();
-            let there = instruction.near_branch_target();
-            let (one, two) = match instruction.flow_control() {
-                FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
-                    (Some(behind), None)
-                }
-                FlowControl::ConditionalBranch => (Some(behind), Some(there)),
-                FlowControl::UnconditionalBranch => (None, Some(there)),
-                _ => (None, None),
+    /// The instructions that may be run from an address on, and from where each is reached first.
+    struct Explored {
+        known: HashMap<u64, Instruction>,
+        from: HashMap<u64, Option<u64>>,
+        /// The instruction before the address, on the shortest way back to it.
+        back: Option<u64>,
+        /// Whether nothing was left out.
+        whole: bool,
+    }
+
+    impl Explored {
+        fn of(code: &[u8], begin: u64, at: u64) -> Self {
+            let mut all = Self {
+                known: HashMap::new(),
+                from: HashMap::from([(at, None)]),
+                back: None,
+                whole: true,
             };
-            for target in [one, two].into_iter().flatten() {
-                if target == at {
-                    return Some(path(next, &from, &known)).filter(|way| way.len() <= LOOP);
+            let mut queue = VecDeque::from([at]);
+            while let Some(next) = queue.pop_front() {
+                let bytes = next
+                    .checked_sub(begin)
+                    .and_then(|at| usize::try_from(at).ok());
+                let bytes = bytes.and_then(|at| code.get(at..)).unwrap_or_default();
+                let mut decoder = Decoder::with_ip(64, bytes, next, DecoderOptions::NONE);
+                let instruction = decoder.decode();
+                if instruction.is_invalid() || all.known.len() >= LOOKED_AT {
+                    all.whole = false;
+                    continue;
                 }
-                if target.abs_diff(at) <= FAR && !from.contains_key(&target) {
-                    from.insert(target, Some(next));
-                    queue.push_back(target);
+                all.known.insert(next, instruction);
+                let behind = instruction.next_ip();
+                let there = instruction.near_branch_target();
+                let (one, two) = match instruction.flow_control() {
+                    FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                        (Some(behind), None)
+                    }
+                    FlowControl::ConditionalBranch => (Some(behind), Some(there)),
+                    FlowControl::UnconditionalBranch => (None, Some(there)),
+                    _ => (None, None),
+                };
+                for target in [one, two].into_iter().flatten() {
+                    if target == at {
+                        all.back.get_or_insert(next);
+                    } else if target.abs_diff(at) > FAR {
+                        all.whole = false;
+                    } else if let Entry::Vacant(new) = all.from.entry(target) {
+                        new.insert(Some(next));
+                        queue.push_back(target);
+                    }
                 }
             }
+            all
         }
-        None
+
+        /// Returns the instructions up to this one, in order.
+        fn path(&self, last: u64) -> Vec<Instruction> {
+            let mut way = Vec::new();
+            let mut next = Some(last);
+            while let Some(address) = next {
+                way.extend(self.known.get(&address).copied());
+                next = self.from.get(&address).copied().flatten();
+            }
+            way.reverse();
+            way
+        }
+
+        /// Returns whether all of it only counts, and returns.
+        fn returns(&self) -> Code {
+            let mut factory = InstructionInfoFactory::new();
+            let mut returns = false;
+            for instruction in self.known.values() {
+                if instruction.flow_control() == FlowControl::Return {
+                    returns = true;
+                    continue;
+                }
+                let mut memory = factory.info(instruction).used_memory().iter();
+                let calls = matches!(
+                    instruction.flow_control(),
+                    FlowControl::Call | FlowControl::IndirectCall
+                );
+                let plain = is_pause(instruction) || is_plain(instruction, false, false);
+                if calls || !plain || !memory.all(is_of_stack) {
+                    return Code::Works;
+                }
+            }
+            match returns && self.whole && self.known.len() <= LOOP {
+                true => Code::Returns {
+                    pauses: self.known.values().any(is_pause),
+                },
+                false => Code::Works,
+            }
+        }
     }
 
-    /// Returns the instructions up to the last, in order.
-    fn path(
-        last: u64,
-        from: &HashMap<u64, Option<u64>>,
-        known: &HashMap<u64, Instruction>,
-    ) -> Vec<Instruction> {
-        let mut way = Vec::new();
-        let mut next = Some(last);
-        while let Some(address) = next {
-            way.extend(known.get(&address).copied());
-            next = from.get(&address).copied().flatten();
-        }
-        way.reverse();
-        way
+    fn is_pause(instruction: &Instruction) -> bool {
+        matches!(
+            instruction.mnemonic(),
+            Mnemonic::Pause | Mnemonic::Tpause | Mnemonic::Umwait
+        )
+    }
+
+    fn is_locked(instruction: &Instruction) -> bool {
+        instruction.has_lock_prefix()
+            || instruction.mnemonic() == Mnemonic::Xchg
+                && instruction.op_kinds().any(|kind| kind == OpKind::Memory)
+    }
+
+    /// Returns whether an instruction is one that a loop that waits has, and hardly another.
+    fn is_mark(instruction: &Instruction) -> bool {
+        is_pause(instruction) || is_locked(instruction)
     }
 
     /// Says how a value comes about in the loop.
@@ -122,6 +222,7 @@ mod x86 {
             written.extend(stores.map(slot));
         }
         let (mut pauses, mut reads, mut tries) = (false, false, 0);
+        let marked = way.iter().any(is_mark);
         // The second time it is known what the loop leaves in each register.
         for round in 0..2 {
             for instruction in way {
@@ -133,19 +234,13 @@ mod x86 {
                     instruction.flow_control(),
                     FlowControl::Call | FlowControl::IndirectCall
                 );
-                let pause = matches!(
-                    instruction.mnemonic(),
-                    Mnemonic::Pause | Mnemonic::Tpause | Mnemonic::Umwait
-                );
+                let (pause, locked) = (is_pause(instruction), is_locked(instruction));
                 pauses |= pause;
-                let locked = instruction.has_lock_prefix()
-                    || instruction.mnemonic() == Mnemonic::Xchg
-                        && instruction.op_kinds().any(|kind| kind == OpKind::Memory);
                 if calls {
                     values.insert(Register::RAX, Value::Other);
                     continue;
                 }
-                if !pause && !is_plain(instruction, locked) {
+                if !pause && !is_plain(instruction, locked, marked) {
                     return false;
                 }
                 let info = factory.info(instruction);
@@ -212,8 +307,8 @@ mod x86 {
     }
 
     /// Returns whether an instruction may be one of a loop that waits: it moves, compares or
-    /// counts.
-    fn is_plain(instruction: &Instruction, locked: bool) -> bool {
+    /// counts; one that is `marked` may draw how long it waits.
+    fn is_plain(instruction: &Instruction, locked: bool, marked: bool) -> bool {
         use Mnemonic::*;
         let immediate = || {
             instruction
@@ -231,6 +326,7 @@ mod x86 {
             Mov | Movzx | Movsx | Movsxd | Lea | Cmp | Test | Sub | And | Or | Xor | Not | Neg
             | Nop | Endbr64 | Rdtsc | Rdtscp | Lfence | Mfence | Inc | Dec | Cwde | Cdqe | Bt
             | Push | Pop => true,
+            Add | Imul | Mul | Div | Rol | Ror | Cdq | Cqo if marked => true,
             Add | Shl | Sal | Shr | Sar | Cmpxchg => immediate(),
             _ => {
                 let text = format!("{:?}", instruction.mnemonic());
@@ -293,7 +389,9 @@ mod x86 {
             let begin = 0x1000;
             let decoder = Decoder::with_ip(64, code, begin, DecoderOptions::NONE);
             let addresses = decoder.into_iter().map(|instruction| instruction.ip());
-            addresses.map(|at| spins(code, begin, at)).collect()
+            addresses
+                .map(|at| matches!(look(code, begin, at), Code::Spins { .. }))
+                .collect()
         }
 
         #[test]
@@ -353,6 +451,28 @@ mod x86 {
                 unsigned mine = atomic_fetch_add(&next_ticket, 1);
                 while (atomic_load(&owner) != mine) __builtin_ia32_pause();
             }
+            void spins_bts(void) {
+                char had;
+                do __asm__ volatile(\"lock btsl $0, %1; setc %0\" : \"=q\"(had), \"+m\"(word)); while (had);
+            }
+            void spins_xchg(void) { while (atomic_exchange(&word, 1)) { } }
+            __attribute__((noinline)) void returns_pause(void) { __builtin_ia32_pause(); }
+            void spins_call(void) {
+                while (atomic_load(&word) || atomic_exchange(&word, 1)) returns_pause();
+            }
+            void spins_backoff(void) {
+                for (int delay = 1;; delay += delay) {
+                    int e = 0;
+                    if (atomic_compare_exchange_strong(&word, &e, 1)) return;
+                    for (volatile int i = 0; i < delay; i++) { }
+                }
+            }
+            void spins_drawn(unsigned seed) {
+                while (atomic_exchange(&word, 1)) {
+                    seed = seed * 1664525u + 1013904223u;
+                    for (unsigned i = seed >> 28; i; i--) __builtin_ia32_pause();
+                }
+            }
             void spins_flag(atomic_int *flag) { while (atomic_load(flag) == 0) { } }
             void works_lcg(long n) { unsigned x = 1; for (long i = 0; i < n; i++) x = x * 1664525u + 1; sink = x; }
             void works_volatile(int n) { volatile unsigned x = 1; while (n--) x = x * 1664525u + 1; }
@@ -386,6 +506,13 @@ mod x86 {
                 let mut seen = 0;
                 for symbol in file.symbols() {
                     let name = symbol.name().unwrap_or_default();
+                    if name == "returns_pause" {
+                        let pauses = true;
+                        assert_eq!(
+                            look(code, begin, symbol.address()),
+                            Code::Returns { pauses }
+                        );
+                    }
                     let (expected, from) = match name.split_once('_') {
                         Some(("spins", _)) => (true, symbol.address()),
                         Some(("works", _)) => (false, symbol.address()),
@@ -393,11 +520,12 @@ mod x86 {
                     };
                     let function = &code[(from - begin) as usize..][..symbol.size() as usize];
                     let decoder = Decoder::with_ip(64, function, from, DecoderOptions::NONE);
-                    let found = decoder.into_iter().any(|one| spins(code, begin, one.ip()));
+                    let mut at = decoder.into_iter().map(|one| look(code, begin, one.ip()));
+                    let found = at.any(|found| matches!(found, Code::Spins { .. }));
                     assert_eq!(found, expected, "{name} {level}");
                     seen += 1;
                 }
-                assert_eq!(seen, 11);
+                assert_eq!(seen, 16);
             }
         }
 
@@ -406,7 +534,7 @@ mod x86 {
             for first in 0..=255_u8 {
                 for second in 0..=255 {
                     let code = [first, second, first ^ second, 0x0f, 0xeb, 0xfa, second];
-                    spins(&code, 0x1000, 0x1000 + u64::from(first % 8));
+                    look(&code, 0x1000, 0x1000 + u64::from(first % 8));
                 }
             }
         }

@@ -69,6 +69,7 @@ pub(crate) fn program(findings: &Findings, found: &Waits, document: &mut Documen
             "parked, for work or for a lock of the runtime",
         ),
         (found.untold, "in waits for what is not known"),
+        (found.naps, "in short sleeps, one after the other"),
         (found.asleep, "asleep, or in input and output"),
     ];
     let idle: Vec<String> = idle

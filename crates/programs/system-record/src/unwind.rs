@@ -6,7 +6,7 @@
 use crate::addresses::{Mapping, Space};
 use crate::kernel_symbols::KernelSymbols;
 use crate::raw::Stack;
-use crate::spin_loops::spins;
+use crate::spin_loops::{Code, look};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use locklab_preload_run::{Runtime, Symbols};
 use object::{Object, ObjectSection, ObjectSegment};
@@ -73,8 +73,8 @@ pub(crate) struct Stacks {
     names: HashMap<(Arc<PathBuf>, u64), Vec<Named>>,
     compiled: HashMap<u32, BTreeMap<u64, (u64, String)>>,
     kernel: Option<KernelSymbols>,
-    /// Whether the code at a place spins.
-    loops: HashMap<(Arc<PathBuf>, u64), bool>,
+    /// What the code at a place does.
+    loops: HashMap<(Arc<PathBuf>, u64), Code>,
     /// The runtime of the files that are mapped.
     pub(crate) runtime: Option<&'static Runtime>,
 }
@@ -141,33 +141,44 @@ impl Stacks {
         (named, whole)
     }
 
-    /// Returns whether a stack was copied while the program was in a loop that only waits.
+    /// Returns whether a stack was copied while the program was in a loop that only waits, or in
+    /// a function by which such a loop lets time pass.
     pub(crate) fn spins(&mut self, process: u32, space: &Space, stack: &Stack) -> bool {
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        let place = begin(&stack.registers).map(|(place, ..)| place);
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let place = stack.calls.first().copied();
-        let Some((place, mapping)) = place.and_then(|place| Some((place, space.find(place)?)))
-        else {
-            return false;
+        let (addresses, _) = self.walk(process, stack);
+        let mut codes = addresses.iter().take(2);
+        let mut next = || {
+            let place = *codes.next()?;
+            Some(self.code(process, space, place))
+        };
+        match next() {
+            Some(Code::Spins { .. }) => true,
+            Some(Code::Returns { pauses }) => {
+                matches!(next(), Some(Code::Spins { tries }) if tries || pauses)
+            }
+            Some(Code::Works) | None => false,
+        }
+    }
+
+    /// Returns what the code at a place does.
+    fn code(&mut self, process: u32, space: &Space, place: u64) -> Code {
+        let Some(mapping) = space.find(place) else {
+            return Code::Works;
         };
         let offset = place - mapping.from + mapping.offset;
         let key = (mapping.path.clone(), offset);
         if let Some(known) = self.loops.get(&key) {
             return *known;
         }
-        let tables = self.tables(process, &mapping.path);
-        let spins = tables.is_some_and(|tables| {
+        let code = self.tables(process, &mapping.path).and_then(|tables| {
             let mut segments = tables.segments.iter();
             let of = segments.find(|(from, length, _)| (*from..from + length).contains(&offset));
-            let text = tables.sections.text.as_ref();
-            of.zip(text)
-                .is_some_and(|((from, _, address), (begin, code))| {
-                    spins(code, *begin, offset - from + address)
-                })
+            let (from, _, address) = of?;
+            let (begin, code) = tables.sections.text.as_ref()?;
+            Some(look(code, *begin, offset - from + address))
         });
-        self.loops.insert(key, spins);
-        spins
+        let code = code.unwrap_or(Code::Works);
+        self.loops.insert(key, code);
+        code
     }
 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

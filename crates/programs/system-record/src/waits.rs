@@ -16,6 +16,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// nanoseconds: an idle CPU of a virtual machine takes less.
 const WAKING: u64 = 100_000;
 
+/// The longest sleep of who tries to take a lock again and again, and the longest time between
+/// two of them, in nanoseconds.
+const NAP: u64 = 10_000_000;
+const TRY: u64 = 30_000;
+
 /// Describes what a wait for a lock consisted of, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
@@ -90,8 +95,10 @@ pub(crate) struct Waits {
     pub(crate) locks: Vec<Lock>,
     /// The time on a CPU.
     pub(crate) ran: u64,
-    /// Ready to run, without a CPU.
+    /// Ready to run, without a CPU; and the part of it that a wake-up for a lock began, of who
+    /// was woken or of who woke.
     pub(crate) ready: u64,
+    pub(crate) ready_by_locks: u64,
     /// Waiting for locks.
     pub(crate) waited: u64,
     /// Waking those that did.
@@ -109,6 +116,8 @@ pub(crate) struct Waits {
     /// Parked by a runtime, which parks those that wait for its locks alike.
     pub(crate) parked_or_locked: u64,
     pub(crate) untold: u64,
+    /// Asleep for short times, again and again, as who tries to take a lock and sleeps may be.
+    pub(crate) naps: u64,
     /// Asleep, or waiting for input and output.
     pub(crate) asleep: u64,
     /// Futex calls that waited; of these, with a stack that ends early, and without a name.
@@ -125,11 +134,12 @@ impl Waits {
     pub(crate) fn times(&self, conditions: bool) -> Times {
         let unsure = if conditions { self.conditions } else { 0 };
         let idle = self.conditions - unsure + self.barriers + self.parked + self.asleep;
-        let unknown = unsure + self.parked_or_locked + self.untold;
+        let unknown = unsure + self.parked_or_locked + self.untold + self.naps;
         Times {
             lived_ns: (self.ran + self.ready + self.waited + idle + unknown) as f64,
             idle_ns: idle as f64,
             ready_ns: self.ready as f64,
+            ready_by_locks_ns: self.ready_by_locks as f64,
             unknown_ns: unknown as f64,
             recorder_ns: self.recorder as f64,
             waited_ns: self.waited as f64,
@@ -143,8 +153,8 @@ impl Waits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Runs,
-    /// It could run.
-    Ready,
+    /// It could run; whether a wake-up for a lock took or keeps it from a CPU.
+    Ready(bool),
     Asleep,
     /// It waits for a lock; the number of the wait.
     Waits(usize),
@@ -152,6 +162,24 @@ enum State {
     Idle(Option<Kind>),
     /// It is not recorded, between windows.
     NotSeen,
+}
+
+/// A sleep for a time.
+#[derive(Clone, Copy)]
+struct Nap {
+    stack: u32,
+    from: u64,
+    to: u64,
+    /// Whether it is counted.
+    counted: bool,
+}
+
+/// What a thread waits for in a futex call, while no window is recorded.
+#[derive(Clone, Copy)]
+enum Call {
+    /// The lock and the site.
+    Lock(usize, usize),
+    Other(Option<Kind>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +211,12 @@ struct Running {
     ended: bool,
     /// When it was recorded at work, and whether a lock was the reason.
     told: Option<(u64, bool)>,
+    /// Where it sleeps for a time, and since when; and its last such sleep.
+    sleeps: Option<(u32, u64)>,
+    nap: Option<Nap>,
+    /// Its last futex call that waits, and whether it was in it when the last window ended.
+    call: Option<Call>,
+    in_call: bool,
     /// Whether anything of it was recorded, and in this window.
     seen: bool,
     seen_now: bool,
@@ -192,6 +226,8 @@ struct Running {
 #[derive(Clone)]
 struct Place {
     kind: Option<Kind>,
+    /// It parks by the standard library of Rust, as who made a lock of that does.
+    parks: bool,
     /// The lock, or the semaphore: family, identity, number of the site.
     lock: Option<(&'static str, Identity, usize)>,
     /// It ends before a caller that is no part of locking.
@@ -204,6 +240,7 @@ impl Place {
         match self.kind {
             Some(Kind::Semaphore) => Some(Untold::Semaphore),
             Some(Kind::Condition) => Some(Untold::Condition),
+            Some(Kind::Park) if self.parks => Some(Untold::Parked),
             None => Some(Untold::Unnamed),
             _ => None,
         }
@@ -229,6 +266,8 @@ struct Reading<'e> {
     recorder: Vec<(Span, bool)>,
     /// With the process, and the number of the stack.
     spun: Vec<(Span, u32, u32)>,
+    /// The time slept in short sleeps one after the other, by the stack and the thread.
+    naps: HashMap<u32, HashMap<usize, u64>>,
     /// The time at which the window began.
     began: u64,
     found: Waits,
@@ -250,6 +289,7 @@ pub(crate) fn waits(events: &Events) -> Waits {
         woke: Vec::new(),
         recorder: Vec::new(),
         spun: Vec::new(),
+        naps: HashMap::new(),
         began: 0,
         found: Waits::default(),
     };
@@ -257,10 +297,27 @@ pub(crate) fn waits(events: &Events) -> Waits {
     let untold = |stack: u32| reading.places[stack as usize].untold();
     let words = words_as_locks(events, &reading.shared, untold);
     [reading.as_locks, reading.may_be_locks] = words;
-    for event in &events.events {
-        reading.add(event);
+    let in_calls = come_out_of_calls(events);
+    for (event, in_call) in events.events.iter().zip(in_calls) {
+        reading.add(event, in_call);
     }
     reading.end()
+}
+
+/// Returns of each event whether the next of its thread is the end of a futex call.
+fn come_out_of_calls(events: &Events) -> Vec<bool> {
+    let mut next_ends = vec![false; events.threads.len()];
+    let mut in_calls: Vec<bool> = events
+        .events
+        .iter()
+        .rev()
+        .map(|Event(_, thread, what)| {
+            let ends = matches!(what, Happened::FutexEnded(_));
+            std::mem::replace(&mut next_ends[*thread as usize], ends)
+        })
+        .collect();
+    in_calls.reverse();
+    in_calls
 }
 
 impl Running {
@@ -273,26 +330,12 @@ impl Running {
             released: Vec::new(),
             ended: false,
             told: None,
+            sleeps: None,
+            nap: None,
+            call: None,
+            in_call: false,
             seen: false,
             seen_now: false,
-        }
-    }
-
-    /// Takes note that no window is recorded from `at` on.
-    fn pauses(&mut self, at: u64) {
-        self.closes(State::NotSeen, at);
-        self.wakes = None;
-        (self.state, self.seen_now) = (State::NotSeen, false);
-    }
-
-    /// Ends its last span, if the thread lives.
-    fn closes(&mut self, next: State, at: u64) {
-        if self.seen && !self.ended {
-            if !self.seen_now && self.state != State::NotSeen {
-                // A thread with a CPU is sampled.
-                self.state = State::Asleep;
-            }
-            self.becomes(next, at);
         }
     }
 
@@ -318,6 +361,52 @@ impl Running {
 }
 
 impl Reading<'_> {
+    /// Ends a thread's last span, if it lives.
+    fn closes(&mut self, number: usize, next: State, at: u64) {
+        let running = &self.threads[number];
+        if !running.seen || running.ended {
+            return;
+        }
+        if !running.seen_now && running.state != State::NotSeen {
+            // A thread with a CPU is sampled.
+            let in_call = running.in_call;
+            self.sleeps_since(number, in_call);
+        }
+        let running = &mut self.threads[number];
+        if let State::Waits(wait) = running.state {
+            self.waits[wait].to = self.waits[wait].to.min(at);
+        }
+        running.becomes(next, at);
+    }
+
+    /// Takes note that a thread had no CPU since the window began; where it is in a futex call,
+    /// that is the one that it was in before.
+    fn sleeps_since(&mut self, number: usize, in_call: bool) {
+        let running = &self.threads[number];
+        let since = running.since;
+        let state = match running.call.filter(|_| in_call) {
+            Some(Call::Lock(lock, site)) => self.wait(number, lock, site, since),
+            Some(Call::Other(kind)) => State::Idle(kind),
+            None if in_call => State::Idle(None),
+            None => State::Asleep,
+        };
+        self.threads[number].state = state;
+    }
+
+    /// Begins a wait for a lock.
+    fn wait(&mut self, thread: usize, lock: usize, site: usize, from: u64) -> State {
+        self.waits.push(Wait {
+            lock,
+            site,
+            thread,
+            from,
+            to: u64::MAX,
+            woken: None,
+            came: None,
+        });
+        State::Waits(self.waits.len() - 1)
+    }
+
     /// Returns what each stack says.
     fn places(&mut self) {
         let mut numbers: HashMap<String, usize> = HashMap::new();
@@ -354,6 +443,7 @@ impl Reading<'_> {
             });
             self.places.push(Place {
                 kind: told.map(|told| told.kind),
+                parks: told.is_some_and(|told| told.family == "Rust std"),
                 lock,
                 early: early || told.is_none() && !calls.1,
             });
@@ -384,7 +474,7 @@ impl Reading<'_> {
         })
     }
 
-    fn add(&mut self, Event(at, thread, happened): &Event) {
+    fn add(&mut self, Event(at, thread, happened): &Event, in_call: bool) {
         let (at, number) = (*at, *thread as usize);
         if let Happened::Window(begins) = *happened {
             return self.window(begins, at);
@@ -408,20 +498,20 @@ impl Reading<'_> {
         if !running.seen_now {
             (running.seen, running.seen_now) = (true, true);
             match happened {
-                // It had no CPU before, and why is not known.
-                Happened::Came => running.state = State::Asleep,
+                Happened::Came => self.sleeps_since(number, in_call),
                 Happened::Begun => {
                     let thread = &self.events.threads[number];
                     // The first thread of a new image has the CPU of the old one.
                     running.state = match thread.task == thread.process {
                         true => State::Runs,
-                        false => State::Ready,
+                        false => State::Ready(false),
                     };
                     running.since = at;
                 }
                 _ => {}
             }
         }
+        let running = &mut self.threads[number];
         match *happened {
             // A program that replaces its own image has a CPU all the while.
             Happened::Begun => {}
@@ -436,22 +526,29 @@ impl Reading<'_> {
                     if let Some((woken, _)) = self.waits[wait].woken
                         && woken.saturating_add(WAKING) < at
                     {
-                        running.becomes(State::Ready, woken + WAKING);
+                        running.becomes(State::Ready(true), woken + WAKING);
                         running.becomes(State::Waits(wait), at);
                     }
                 }
                 State::Idle(_) => {}
                 _ => {
+                    if let Some((stack, from)) = running.sleeps.take() {
+                        self.slept(number, stack, from, at);
+                    }
+                    let running = &mut self.threads[number];
                     running.becomes(State::Runs, at);
                     running.told = Some((at, false));
                 }
             },
             // Who leaves a CPU had one, also where nobody saw that it came there.
-            Happened::Left if matches!(running.state, State::Runs | State::Ready) => {
+            Happened::Left if matches!(running.state, State::Runs | State::Ready(_)) => {
                 running.becomes(State::Asleep, at)
             }
             Happened::Preempted if running.state == State::Runs => {
-                running.becomes(State::Ready, at)
+                // Whom it woke for a lock has its CPU.
+                let woke = running.released.last();
+                let by_lock = woke.is_some_and(|(then, _)| then + WAKING > at);
+                running.becomes(State::Ready(by_lock), at)
             }
             Happened::Left | Happened::Preempted => {}
             Happened::Waits(address, stack) => self.begins(number, at, address, stack),
@@ -460,7 +557,7 @@ impl Reading<'_> {
                     self.places[stack as usize].kind,
                     Some(Kind::Lock | Kind::Spin)
                 );
-                if running.state == State::Ready {
+                if matches!(running.state, State::Ready(_)) {
                     running.becomes(State::Runs, at);
                 }
                 running.told = Some((at, false));
@@ -476,6 +573,7 @@ impl Reading<'_> {
                     self.spun.push((span, process, stack));
                 }
             }
+            Happened::Sleeps(stack) => running.sleeps = Some((stack, at)),
             Happened::Wakes(_) => running.wakes = Some((at, false)),
             Happened::FutexEnded(_) => {
                 if let Some((since, wanted)) = running.wakes.take() {
@@ -502,6 +600,32 @@ impl Reading<'_> {
         }
     }
 
+    /// Takes note that a thread has slept for a time. Who sleeps for a short time, has a CPU for
+    /// hardly longer than a try takes, and sleeps there again may wait for a lock.
+    fn slept(&mut self, thread: usize, stack: u32, from: u64, to: u64) {
+        let running = &mut self.threads[thread];
+        let before = running.nap.take();
+        let mut nap = Nap {
+            stack,
+            from,
+            to,
+            counted: false,
+        };
+        if to - from > NAP {
+            return;
+        }
+        if let Some(before) = before.filter(|b| b.stack == stack && from - b.to < TRY) {
+            let of_site = self.naps.entry(stack).or_default();
+            let first = match before.counted {
+                true => 0,
+                false => before.to - before.from,
+            };
+            *of_site.entry(thread).or_default() += first + to - from;
+            nap.counted = true;
+        }
+        running.nap = Some(nap);
+    }
+
     /// Begins a window, or ends it: what was waited for then is not known any more.
     fn window(&mut self, begins: bool, at: u64) {
         if begins {
@@ -511,11 +635,15 @@ impl Reading<'_> {
                 .for_each(|running| running.resumes(at));
             return;
         }
-        for running in &mut self.threads {
-            if let State::Waits(wait) = running.state {
-                self.waits[wait].to = at;
+        for number in 0..self.threads.len() {
+            let running = &mut self.threads[number];
+            if running.seen_now {
+                running.in_call = matches!(running.state, State::Waits(_) | State::Idle(_));
             }
-            running.pauses(at);
+            self.closes(number, State::NotSeen, at);
+            let running = &mut self.threads[number];
+            (running.wakes, running.sleeps, running.nap) = (None, None, None);
+            (running.state, running.seen_now) = (State::NotSeen, false);
         }
     }
 
@@ -527,24 +655,22 @@ impl Reading<'_> {
         let (process, address) = self.shared.of((process, address));
         let is_lock = place.untold().is_none() || self.as_locks.contains(&(process, address));
         self.found.unnamed += u64::from(place.kind.is_none() && !is_lock);
+        let call;
         let state = match place.lock.filter(|_| is_lock) {
             Some(lock) => {
                 let site = lock.2;
                 let lock = self.lock(process, address, lock);
-                self.waits.push(Wait {
-                    lock,
-                    site,
-                    thread: number,
-                    from: at,
-                    to: u64::MAX,
-                    woken: None,
-                    came: None,
-                });
-                State::Waits(self.waits.len() - 1)
+                call = Call::Lock(lock, site);
+                self.wait(number, lock, site, at)
             }
-            None if self.may_be_locks.contains(&(process, address)) => State::Idle(None),
-            None => State::Idle(place.kind),
+            None => {
+                let may_be = self.may_be_locks.contains(&(process, address));
+                let kind = place.kind.filter(|_| !may_be);
+                call = Call::Other(kind);
+                State::Idle(kind)
+            }
         };
+        self.threads[number].call = Some(call);
         self.threads[number].becomes(state, at);
     }
 
@@ -562,7 +688,7 @@ impl Reading<'_> {
             State::Asleep => {
                 let other = &mut self.threads[other];
                 if !other.ended && other.seen {
-                    other.becomes(State::Ready, at);
+                    other.becomes(State::Ready(false), at);
                 }
             }
             _ => {}
@@ -578,8 +704,8 @@ impl Reading<'_> {
         } else {
             length.max(last)
         };
-        for running in &mut self.threads {
-            running.closes(State::Asleep, end);
+        for number in 0..self.threads.len() {
+            self.closes(number, State::Asleep, end);
         }
         for wait in &mut self.waits {
             wait.to = wait.to.min(end);
@@ -666,7 +792,15 @@ impl Reading<'_> {
                 }
                 *match span.state {
                     State::Runs => &mut found.ran,
-                    State::Ready => &mut found.ready,
+                    State::Ready(by_lock) => {
+                        add(span, |times| &mut times.lived_ns);
+                        add(span, |times| &mut times.ready_ns);
+                        if by_lock {
+                            add(span, |times| &mut times.ready_by_locks_ns);
+                            found.ready_by_locks += length;
+                        }
+                        &mut found.ready
+                    }
                     State::Waits(_) => {
                         add(span, |times| &mut times.waited_ns);
                         &mut found.waited
@@ -681,6 +815,10 @@ impl Reading<'_> {
                 } += length;
             }
         }
+        // One thread that sleeps again and again waits for nobody that does the same.
+        let naps = self.naps.values().filter(|threads| threads.len() > 1);
+        found.naps = naps.flat_map(HashMap::values).sum();
+        found.asleep = found.asleep.saturating_sub(found.naps);
         // They ran meanwhile, so that it is in the time with work already.
         for span in &self.woke {
             add(span, |times| &mut times.woke_ns);
@@ -744,7 +882,7 @@ impl Reading<'_> {
             let length = span.to.min(woken).saturating_sub(span.from.max(since));
             *match span.state {
                 State::Runs => &mut parts.working,
-                State::Ready => &mut parts.preempted,
+                State::Ready(_) => &mut parts.preempted,
                 State::Asleep | State::Waits(_) | State::Idle(_) => &mut parts.asleep,
                 State::NotSeen => continue,
             } += length;
@@ -836,9 +974,9 @@ mod tests {
         assert_eq!((windows.lost_ns(), windows.busy_ns()), (380.0, 1900.0));
     }
 
-    /// The second thread waits as the first window ends.
+    /// The second thread waits for a lock as the first window ends.
     #[test]
-    fn between_windows_nobody_waits_works_or_sleeps() {
+    fn who_waits_as_a_window_ends_still_waits_where_the_next_shows_no_other_call() {
         use Happened::*;
         let of = |later: &[(u64, u32, Happened)]| {
             let first = [
@@ -857,14 +995,17 @@ mod tests {
             assert_eq!((windows.count, windows.share), (2, 0.6));
             waits(&events)
         };
-        let runs = of(&[(900, 1, Came), (910, 1, FutexEnded(0))]);
-        assert_eq!((runs.waited, runs.asleep), (100, 400));
-        assert_eq!((runs.times(false).busy_ns(), runs.ready), (790.0, 10));
-        assert_eq!(runs.locks[0].all.longest, 100);
+        let waits = of(&[(900, 1, Came), (910, 1, FutexEnded(0))]);
+        assert_eq!((waits.waited, waits.asleep), (410, 100));
+        assert_eq!((waits.times(false).busy_ns(), waits.ready), (1090.0, 10));
+        assert_eq!(waits.locks[0].all.longest, 310);
+        // It comes out of no futex call.
+        let slept = of(&[(900, 1, Came), (910, 1, Left)]);
+        assert_eq!((slept.waited, slept.asleep), (100, 490));
         // Of whom nothing is recorded in a window had no CPU in it: it would be sampled.
-        let sleeps = of(&[]);
-        assert_eq!((sleeps.waited, sleeps.asleep), (100, 500));
-        assert_eq!(sleeps.times(false).busy_ns(), 690.0);
+        let still = of(&[]);
+        assert_eq!((still.waited, still.asleep), (500, 100));
+        assert_eq!(still.times(false).busy_ns(), 1090.0);
     }
 
     #[test]
@@ -882,6 +1023,55 @@ mod tests {
         ));
         assert_eq!((found.waited, found.ready), (101_000, 2_900_000));
         assert_eq!(found.locks[0].all.parts.waking, 3_000_000);
+    }
+
+    /// A waiter has no CPU when it is woken, and who woke it loses its own to it: with a lock
+    /// that wakes nobody, neither would be.
+    #[test]
+    fn who_has_no_cpu_because_of_a_wake_up_for_a_lock_is_told_from_others() {
+        use Happened::*;
+        let found = waits(&recording(
+            vec![
+                (100, 1, Waits(64, 0)),
+                (110, 1, Left),
+                (1000, 0, Wakes(64)),
+                (1010, 0, Wakened(1)),
+                (1020, 0, FutexEnded(1)),
+                (2000, 0, Preempted),
+                (502_000, 0, Came),
+                (1_000_000, 0, Preempted),
+                (3_001_010, 1, Came),
+                (3_001_100, 1, FutexEnded(0)),
+            ],
+            4_000_000,
+        ));
+        let by_locks = 2_900_000 + 500_000;
+        assert_eq!(found.ready_by_locks, by_locks);
+        assert_eq!(found.ready, by_locks + 3_000_000);
+        let mut windows = Times::default();
+        found.windows.iter().for_each(|window| windows.add(window));
+        assert_eq!(windows.ready_by_locks_ns, by_locks as f64);
+    }
+
+    /// Two threads try a lock and sleep, or one of them does.
+    #[test]
+    fn threads_that_sleep_again_and_again_may_wait_for_a_lock() {
+        use Happened::*;
+        let of = |threads: u32, between: u64| {
+            let mut events = Vec::new();
+            for turn in 0..10 {
+                for thread in 0..threads {
+                    let at = turn * (50_000 + between) + u64::from(thread);
+                    events.push((at, thread, Sleeps(1)));
+                    events.push((at + 10, thread, Left));
+                    events.push((at + 50_000, thread, Came));
+                }
+            }
+            events.sort_by_key(|event| event.0);
+            waits(&recording(events, 2_000_000)).naps
+        };
+        assert_eq!(of(2, 5_000), 2 * 10 * 50_000);
+        assert_eq!((of(1, 5_000), of(2, 100_000)), (0, 0));
     }
 
     #[test]

@@ -11,9 +11,9 @@ use locklab_host::cpu_use::CpuUse;
 use locklab_preload_run::gap;
 use std::time::{Duration, Instant};
 
-/// The length of a window: threads have a CPU several times in it, and a short program has
-/// several windows.
-const WINDOW: Duration = Duration::from_millis(25);
+/// The length of a window: a short program has several, and what a thread waits for over more
+/// than one is known of the time before.
+const WINDOW: Duration = Duration::from_millis(10);
 
 /// Windows of recording, and the times between them.
 pub(crate) struct Windows<'a> {

@@ -51,6 +51,8 @@ pub(crate) fn verdict(findings: &Findings) -> String {
 
 /// Returns what was not seen, and what would show it, as a clause.
 fn not_seen(findings: &Findings) -> String {
+    let naps = matches!(&findings.found, Found::Program(found)
+        if found.naps > found.untold + found.parked_or_locked);
     let yields = matches!(&findings.found, Found::Program(found) if found.yields);
     match findings.runtime {
         Some(runtime) => runtime.not_seen(),
@@ -59,6 +61,9 @@ fn not_seen(findings: &Findings) -> String {
              time without a CPU they waited is not seen"
                 .into()
         }
+        None if naps => "several threads sleep for short times, again and again, as those do \
+             that try to take a lock and sleep (nanosleep)"
+            .into(),
         None => format!(
             "for {} % of the time in which threads could work, they waited where neither their \
              stacks nor those that woke them say for what (code without symbols, semaphores and \

@@ -22,8 +22,14 @@ const LOST: f64 = 0.1;
 const SPINS: f64 = 0.1;
 /// An interval of the share that is wider says nothing.
 const WIDE: f64 = 0.5;
+/// The largest bound that is said where other programs had the CPUs.
+const CROWDED: f64 = 0.1;
 /// A gain beyond which a bound says nothing: the program could be ten times as fast.
 const MANY: f64 = 9.0;
+/// The fewest samples that say whether threads spin; and how many samples the largest part of the
+/// time is that has none of them, with 95 %.
+const FEWEST_SAMPLES: f64 = 30.0;
+const UNSAMPLED: f64 = 3.0;
 /// Student's quantile by that of the normal distribution, from one degree of freedom on.
 const STUDENT: [f64; 10] = [6.48, 2.2, 1.62, 1.42, 1.31, 1.25, 1.21, 1.18, 1.15, 1.14];
 
@@ -38,8 +44,11 @@ pub struct Seen {
     pub windows: Option<usize>,
     /// The CPU time that there was, of all CPUs.
     pub cpus_ns: f64,
-    /// The part of it that no program used.
-    pub free_ns: f64,
+    /// Says whether other programs had so much of it that hardly a CPU was free: then holders
+    /// lose their CPUs, and waits are longer than alone.
+    pub crowded: bool,
+    /// The number of samples of CPU time by which spinning is seen.
+    pub samples: f64,
     /// Decides the interval.
     pub seed: u64,
 }
@@ -51,7 +60,8 @@ impl Default for Seen {
             blind: false,
             windows: None,
             cpus_ns: f64::INFINITY,
-            free_ns: f64::INFINITY,
+            crowded: false,
+            samples: f64::INFINITY,
             seed: 1,
         }
     }
@@ -70,11 +80,8 @@ pub struct Bound {
     spun: f64,
     /// How many times as fast the program is if all CPUs do its work, less one.
     by_cpus: f64,
-    /// The parts of the busy time in which threads waited, were ready besides, and in which CPUs
-    /// were free.
-    waited: f64,
+    /// The time without a CPU that wake-ups for locks began, by the busy time.
     ready: f64,
-    free: f64,
     seen: Seen,
 }
 
@@ -89,6 +96,9 @@ pub enum Limit {
     Lost,
     /// They spin, which slows the holder too.
     Spins,
+    /// Who was woken for a lock had no CPU, and another lock may do without the wake-up; or other
+    /// programs had the CPUs, and waits are theirs.
+    NoCpu,
     /// The share differs too much between parts of the recording.
     Differs,
     /// Nearly all is waiting.
@@ -113,9 +123,7 @@ impl Bound {
             unknown: if seen.blind { 1.0 } else { unknown },
             spun: all.spun_ns / busy.max(1.0),
             by_cpus: (seen.cpus_ns / all.worked_ns().max(1.0) - 1.0).max(0.0),
-            waited: all.waited_ns / busy.max(1.0),
-            ready: all.ready_ns / busy.max(1.0),
-            free: seen.free_ns / busy.max(1.0),
+            ready: all.ready_by_locks_ns / busy.max(1.0),
             seen,
         }
     }
@@ -127,14 +135,10 @@ impl Bound {
         self.gain_of(self.share)
     }
 
-    /// Returns it for this share. Threads that are ready and have no CPU get more CPU time by
-    /// being ready more often only as far as CPUs are free, or as others are ready less.
+    /// Returns it for this share: no more than all CPUs can do.
     fn gain_of(&self, share: f64) -> f64 {
         let share = share.clamp(0.0, 0.999);
-        let ran = 1.0 - (share * self.waited / self.share.max(1e-9)).min(1.0);
-        let ready = (1.0 + self.ready) / (ran + self.ready).max(1e-9);
-        let by_turns = (ran * ready + self.free) / (1.0 - share) - 1.0;
-        gain(share).min(by_turns.max(0.0)).min(self.by_cpus)
+        (share / (1.0 - share)).min(self.by_cpus)
     }
 
     /// Returns the largest gain that the interval allows, with what is not known.
@@ -149,6 +153,7 @@ impl Bound {
         let seen = self.interval.map_or(self.share, |[_, high]| high);
         let [low, high] = self.interval.unwrap_or([self.share; 2]);
         let most = self.most();
+        let with_ready = self.gain_of((high + self.ready) / (1.0 + self.ready));
         if self.seen.lost > LOST {
             Limit::Lost
         } else if self.gain_of(low) > MANY && !self.seen.blind {
@@ -157,7 +162,14 @@ impl Bound {
             Limit::NotSeen
         } else if self.spun >= SPINS {
             Limit::Spins
-        } else if high - low > WIDE || self.seen.windows.is_some() && self.interval.is_none() {
+        } else if with_ready > 1.1 * self.gain_of(high) + 0.02
+            || self.seen.crowded && most > CROWDED
+        {
+            Limit::NoCpu
+        } else if high - low > WIDE
+            || self.seen.samples < FEWEST_SAMPLES
+            || self.seen.windows.is_some() && self.interval.is_none()
+        {
             Limit::Differs
         } else if most > MANY {
             Limit::Many
@@ -221,11 +233,24 @@ impl Bound {
                  there is no bound for what is gained without it.",
                 share(self.spun)
             ),
+            Limit::NoCpu if self.seen.crowded => format!(
+                "T{spent}. Other programs had the CPUs meanwhile, which changes how long threads \
+                 wait, so there is no bound: record it on an idle machine."
+            ),
+            Limit::NoCpu => format!(
+                "T{spent}. Who was woken for a lock had no CPU for {} % more, and a lock that wakes \
+                 fewer threads may do without that, so there is no bound: record it with fewer \
+                 threads.",
+                share(self.ready)
+            ),
             Limit::Differs => format!(
                 "T{spent}. That differs so much between parts of the recording, or there are so \
                  few, that there is no bound: record for longer."
             ),
-            Limit::Many => format!("T{spent}. Without that it could be many times as fast."),
+            Limit::Many => format!(
+                "T{spent}. Nearly all of it is waiting, so there is no bound for what another \
+                 lock can gain."
+            ),
         }
     }
 
@@ -244,11 +269,6 @@ impl Bound {
             }),
         })
     }
-}
-
-fn gain(share: f64) -> f64 {
-    let share = share.clamp(0.0, 0.999);
-    share / (1.0 - share)
 }
 
 /// Returns the interval of a share: wider where parts of few windows are drawn, and by what
@@ -274,7 +294,10 @@ fn interval(share: f64, windows: &[&Times], seen: Seen) -> [f64; 2] {
     let end = |end: f64, lost: f64| (share + wider * (end - share) + lost).clamp(0.0, 1.0);
     [
         end(at(TAIL).min(share), -seen.lost),
-        end(at(1.0 - TAIL).max(share), seen.lost),
+        end(
+            at(1.0 - TAIL).max(share),
+            seen.lost + UNSAMPLED / seen.samples,
+        ),
     ]
 }
 
@@ -378,22 +401,61 @@ mod tests {
     }
 
     #[test]
-    fn on_full_cpus_threads_that_wait_less_are_ready_more() {
-        // Threads that wait half of their time, and are ready as long as they run.
+    fn who_is_woken_and_has_no_cpu_may_need_no_wake_up_with_another_lock() {
         let all = Times {
             lived_ns: 150.0,
             ready_ns: 50.0,
-            ..window(50.0)
+            ready_by_locks_ns: 50.0,
+            ..window(10.0)
         };
-        let bound = |free_ns: f64| {
+        let bound = |all: Times, cpus_ns: f64| {
             let seen = Seen {
-                free_ns,
+                cpus_ns,
                 ..Seen::default()
             };
-            Bound::of(&all, &[all; 20], seen).gain()
+            Bound::of(&all, &[all; 20], seen).limit()
         };
-        assert!((bound(0.0) - 0.5).abs() < 1e-9, "{}", bound(0.0));
-        assert_eq!((bound(50.0), bound(f64::INFINITY)), (1.0, 1.0));
+        assert_eq!(bound(all, f64::INFINITY), Limit::NoCpu);
+        // Where all CPUs do its work, they cannot do more.
+        assert!(matches!(bound(all, 91.0), Limit::Gain(most) if most < 0.02));
+        // Who lost a CPU to others at work has none with any lock.
+        let preempted = Times {
+            ready_by_locks_ns: 0.0,
+            ..all
+        };
+        assert!(matches!(bound(preempted, f64::INFINITY), Limit::Gain(most) if most < 0.12));
+    }
+
+    #[test]
+    fn where_others_have_the_cpus_only_a_small_bound_is_said() {
+        let bound = |waited| {
+            let seen = Seen {
+                crowded: true,
+                ..Seen::default()
+            };
+            Bound::of(&window(waited), &[window(waited); 20], seen)
+        };
+        assert_eq!(bound(20.0).limit(), Limit::NoCpu);
+        assert!(
+            bound(20.0)
+                .words("lock", "")
+                .ends_with("on an idle machine.")
+        );
+        assert!(matches!(bound(5.0).limit(), Limit::Gain(most) if most < 0.06));
+    }
+
+    #[test]
+    fn few_samples_say_little_of_spinning() {
+        let limit = |samples| {
+            let seen = Seen {
+                samples,
+                ..Seen::default()
+            };
+            Bound::of(&window(0.0), &[window(0.0); 20], seen).limit()
+        };
+        assert_eq!(limit(7.0), Limit::Differs);
+        assert!(matches!(limit(100.0), Limit::Gain(most) if (0.03..0.04).contains(&most)));
+        assert_eq!(limit(f64::INFINITY), Limit::Gain(0.0));
     }
 
     #[test]

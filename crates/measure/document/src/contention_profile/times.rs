@@ -21,6 +21,8 @@ pub struct Times {
     pub idle_ns: f64,
     /// Holds the time in which they could have run, and had no CPU.
     pub ready_ns: f64,
+    /// Holds the part of that which a wake-up for a lock began, of who was woken or of who woke.
+    pub ready_by_locks_ns: f64,
     /// Holds the time in which they waited for something, and nobody saw for what.
     pub unknown_ns: f64,
     /// Holds the time that recording took from them.
@@ -67,6 +69,7 @@ impl Times {
         self.lived_ns += other.lived_ns;
         self.idle_ns += other.idle_ns;
         self.ready_ns += other.ready_ns;
+        self.ready_by_locks_ns += other.ready_by_locks_ns;
         self.unknown_ns += other.unknown_ns;
         self.recorder_ns += other.recorder_ns;
         self.waited_ns += other.waited_ns;
@@ -112,6 +115,7 @@ impl Times {
             "spun_ns": self.spun_ns,
             "woke_ns": self.woke_ns,
             "ready_ns": self.ready_ns,
+            "ready_by_locks_ns": self.ready_by_locks_ns,
             "idle_ns": self.idle_ns,
             "recorder_ns": self.recorder_ns,
             "unknown_ns": self.unknown_ns,
@@ -129,6 +133,7 @@ mod tests {
             lived_ns: 100.0,
             idle_ns: 20.0,
             ready_ns: 10.0,
+            ready_by_locks_ns: 3.0,
             unknown_ns: 5.0,
             recorder_ns: 0.0,
             waited_ns: 15.0,

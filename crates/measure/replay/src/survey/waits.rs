@@ -77,6 +77,7 @@ impl Surveying {
         let ready = asks.spent.waking.saturating_sub(most).min(waited);
         let waited = waited - ready;
         self.survey.threads[thread].ready += ready;
+        self.survey.threads[thread].ready_by_locks += ready;
         self.windows
             .add(asks.since, tick, ready, |times| &mut times.idle);
         if waited > 0 {
@@ -131,16 +132,21 @@ impl Surveying {
         let without = |times: &ThreadTimes| times.idle + times.unknown + times.ready;
         let asleep = without(times) - without(&before);
         times.ready = before.ready;
+        times.ready_by_locks = before.ready_by_locks;
         times.idle = before.idle;
         times.conditions = before.conditions;
         times.unknown = before.unknown;
         times.unknown_waits = before.unknown_waits;
         let other = times.waited - before.waited + times.woke - before.woke;
         let waited = all.saturating_sub(other);
-        times.waited += waited;
-        let within = waited.saturating_sub(asleep);
+        let (slept, spun) = (asleep.min(waited), waited.saturating_sub(asleep));
+        times.waited += slept;
+        times.spun += spun;
         self.windows
-            .add(tries.since, tick, within, |times| &mut times.waited);
+            .add(tries.since, tick, slept, |times| &mut times.waited);
+        self.windows
+            .add(tries.since, tick, spun, |times| &mut times.spun);
+        self.windows.was_not_idle(tries.since, tick, slept);
         for tally in [
             &mut self.survey.locks[asks.lock].tally,
             &mut self.survey.sites[asks.site].tally,

@@ -155,14 +155,20 @@ impl Info {
     /// them: so many that hardly any was free.
     #[must_use]
     pub fn shared_with_others(&self) -> Option<f64> {
-        /// The share of one CPU that something has on every machine.
-        const FEW: f64 = 0.1;
-        /// The share of all CPUs from which on one that is free may not be found.
-        const FULL: f64 = 0.9;
-        let [program, others] = self.cpus_used?;
-        let cpus = self.cpus()? as f64;
-        (others > FEW && program + others > FULL * cpus).then_some(others)
+        let used = self.cpus_used?;
+        is_crowded(used, self.cpus()?).then_some(used[1])
     }
+}
+
+/// Returns whether a program that used so many CPUs, beside others, had to share the machine's
+/// with them.
+#[must_use]
+pub fn is_crowded([program, others]: [f64; 2], cpus: usize) -> bool {
+    /// The share of one CPU that something has on every machine.
+    const FEW: f64 = 0.1;
+    /// The share of all CPUs from which on one that is free may not be found.
+    const FULL: f64 = 0.9;
+    others > FEW && program + others > FULL * cpus as f64
 }
 
 /// Describes what a file lacks.
