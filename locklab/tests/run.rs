@@ -408,10 +408,10 @@ fn what_cannot_run_is_told_in_a_sentence() {
         .code(2)
         .stderr(contains("cannot write /no/such/page.html"));
     locklab()
-        .args(["run", "--lock", "mcs", "--", "/no/such/program"])
+        .args(["run", "--lock", "mcs", "--", "./no-such-program"])
         .assert()
         .code(1)
-        .stderr(contains("/no/such/program does not start"));
+        .stderr(contains("./no-such-program does not start in /"));
     locklab()
         .env("LOCKLAB_PRELOAD", "/no/such/library.so")
         .args(["run", "--lock", "mcs", "--", "true"])

@@ -3,6 +3,7 @@
 //! The prose pages are those of `docs/`. Reports of what was measured and simulated
 //! belong into `results/`, which has no limit.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The most words that all pages of the book may have together.
@@ -76,4 +77,36 @@ fn the_page_of_a_command_has_its_name() {
         commands += 1;
     }
     assert!(commands > 10, "{commands} commands have a page");
+}
+
+/// A finding that names a test names one that is there.
+#[test]
+fn the_test_of_a_finding_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = std::fs::read_to_string(root.join("results/tests.md")).unwrap();
+    let rows = text.split("| finding |").nth(1).unwrap().lines().skip(2);
+    let cells = rows.filter_map(|row| row.rsplit(" | ").next());
+    let names: BTreeSet<&str> = cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .filter(|name| name.contains('_') || name.chars().all(char::is_alphanumeric))
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    let mut sources = String::new();
+    let mut folders: Vec<PathBuf> = ["crates", "locklab", "xtask"]
+        .map(|name| root.join(name))
+        .into();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                sources.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    for name in names {
+        let test = format!("fn {name}() ");
+        assert!(sources.contains(&test), "results/tests.md names {name}");
+    }
 }

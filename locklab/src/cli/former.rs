@@ -101,6 +101,7 @@ fn misplaced(words: &[String], typed: &str) -> Option<String> {
     let option = words[..at].iter().rev().find(|word| word.starts_with('-'));
     let is_list = |word: &str| word.ends_with(',') || word.parse::<u64>().is_ok();
     if let (Some(option), Some(before)) = (option, before)
+        && !typed.starts_with('-')
         && (before.ends_with(',') || option == "--fail-on" || (is_list(before) && is_list(typed)))
     {
         let list = words[..=at].iter().rev().take_while(|word| *word != option);

@@ -53,6 +53,9 @@ fn test(row: &JudgedRow) -> String {
     let Some(estimate) = row.judged.estimate else {
         return String::new();
     };
+    if matches!(row.judged.verdict, Verdict::Invalid(_)) {
+        return "-".to_owned();
+    }
     let n = match estimate.sampling {
         Sampling::Pairs(pairs) => pairs.to_string(),
         Sampling::Independent {
