@@ -350,10 +350,6 @@ mod tests {
             json!("coins")
         }
 
-        fn bias_fingerprint(&self, _: &Cell) -> Option<Value> {
-            None
-        }
-
         fn run(&mut self, _: &Cell, turn: &Turn, side: Side) -> Result<Sample, Stopped> {
             let silver = side == Side::Experiment;
             let heads = 50.0 + f64::from(turn.pair % 3) + if silver { 20.0 } else { 0.0 };

@@ -147,11 +147,25 @@ fn what_is_typed_wrongly_gets_the_sentence_that_helps() {
             "matrix tas mcs --fail-on worse unclear",
             "write --fail-on worse,unclear",
         ),
-        ("matrix tas mcs --fail-on 'worse, unclear' --nonsense", "--nonsense"),
+        (
+            "matrix tas mcs --fail-on 'worse, unclear' --nonsense",
+            "--nonsense",
+        ),
         ("judge a b --apart -1h", "--apart"),
     ] {
         refused(folder.path(), line, words);
     }
+    // An option that is none is no item of the list before it.
+    let typed = [
+        "matrix",
+        "tas",
+        "mcs",
+        "--fail-on",
+        "worse, unclear",
+        "--no",
+    ];
+    let said = String::from_utf8_lossy(&locklab(folder.path(), &typed).stderr).into_owned();
+    assert!(said.contains("unexpected argument '--no'"), "{said}");
     let output = locklab(
         folder.path(),
         &[

@@ -2,7 +2,7 @@
 //! over any way, imports it. What exists is in `circles.txt`, which may only
 //! shrink.
 
-mod source;
+use crate::source;
 
 use source::{MOST_NAMES, Modules, Paths};
 use std::collections::{BTreeMap, BTreeSet};

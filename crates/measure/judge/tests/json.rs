@@ -1,5 +1,4 @@
 //! The shape of the `serde` feature, which stored verdicts rely on.
-#![cfg(feature = "serde")]
 
 use locklab_judge::{Comparison, Direction, Family, Order, Pair, Settings, Verdict, judge};
 

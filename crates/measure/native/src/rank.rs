@@ -273,12 +273,6 @@ impl Backend for RankedSlices {
         json!({ "spec": spec, "machine": self.slices.machine })
     }
 
-    /// Returns nothing: a bias of the block hits all of its locks alike, and each has its own
-    /// turn at every address and layout.
-    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
-        None
-    }
-
     fn pairing(&self) -> Pairing {
         Pairing::Together
     }

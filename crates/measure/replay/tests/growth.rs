@@ -1,6 +1,6 @@
 //! Tests what two recordings of one program say of how long its locks are held.
 
-mod common;
+use crate::common;
 
 use common::{Records, hold, trace};
 use locklab_replay::{Growth, Limits, NoGrowth, Program, Step};

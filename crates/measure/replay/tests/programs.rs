@@ -1,6 +1,6 @@
 //! Tests what recordings that are written down here describe.
 
-mod common;
+use crate::common;
 
 use common::{Records, hold, trace};
 use locklab_replay::{Fault, Limits, Program, Step};

@@ -2,7 +2,7 @@
 //! panics.
 
 #[allow(dead_code, reason = "every file of tests uses a part")]
-mod common;
+use crate::common;
 
 use common::{Records, trace};
 use locklab_replay::{Limits, Program, Step};

@@ -50,12 +50,10 @@ pub(crate) fn between_processes(judged: &JudgedSamples) -> Option<(f64, &str)> {
 
 /// Returns p and the number of samples, as benchstat prints them.
 fn test(row: &JudgedRow) -> String {
-    let Some(estimate) = row.judged.estimate else {
-        return String::new();
-    };
-    if matches!(row.judged.verdict, Verdict::Invalid(_)) {
+    let invalid = matches!(row.judged.verdict, Verdict::Invalid(_));
+    let Some(estimate) = row.judged.estimate.filter(|_| !invalid) else {
         return "-".to_owned();
-    }
+    };
     let n = match estimate.sampling {
         Sampling::Pairs(pairs) => pairs.to_string(),
         Sampling::Independent {

@@ -103,6 +103,8 @@ pub struct Loop {
     /// Percentage of the holds that write a line which all share (the
     /// others read it).
     pub write_percent: u32,
+    /// Number of such lines; 0 is one too.
+    pub lines: u32,
     /// One hold in this many takes [`Loop::long_ns`] more; 0 for none.
     pub long_one_in: u32,
     /// Computing under the lock in such a hold, ns.
@@ -154,8 +156,6 @@ pub struct XfsCreate {
     pub warm_locks: u32,
     /// Length of a hold, ns.
     pub inside_ns: f64,
-    /// Number of shared lines that are written in a hold.
-    pub lines_written: u32,
 }
 
 impl Default for XfsCreate {
@@ -166,7 +166,6 @@ impl Default for XfsCreate {
             warm: 4,
             warm_locks: 4,
             inside_ns: 20.0,
-            lines_written: 1,
         }
     }
 }
@@ -197,6 +196,7 @@ impl Workload {
     pub(crate) fn lines(&self) -> usize {
         match self {
             Self::Mixed(mixed) => mixed.mix.lines as usize,
+            Self::Loop(turn) => turn.lines.max(1) as usize,
             _ => 1,
         }
     }
@@ -434,7 +434,10 @@ impl Thread<'_> {
             _ => Use::Read,
         };
         self.hold_to(engine, lock, to, |thread| {
-            thread.shared[lock].count(write && to == Use::Write);
+            let lines = turn.lines.max(1) as usize;
+            for line in &thread.shared[lock * lines..][..lines] {
+                line.count(write && to == Use::Write);
+            }
             let more = if long { turn.long_ns } else { 0.0 };
             let cycles = (turn.inside_ns + more) * engine.costs.clock_ghz;
             take(engine, cycles as u64, turn.by_clock);
@@ -462,9 +465,7 @@ impl Thread<'_> {
                 .unwrap_or(0);
             left[lock] -= 1;
             self.hold(engine, lock, |thread| {
-                for line in &thread.shared[lock..][..mix.lines_written as usize] {
-                    line.units(engine, 1);
-                }
+                thread.shared[lock].units(engine, 1);
                 engine.work((mix.inside_ns * engine.costs.clock_ghz) as u64);
             });
         }

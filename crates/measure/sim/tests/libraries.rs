@@ -1,6 +1,6 @@
 //! The locks of libraries: what their descriptions promise, simulated.
 
-mod programs;
+use crate::programs;
 
 use locklab_replay::{Program, Step};
 use locklab_sim::{

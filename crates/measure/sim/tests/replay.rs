@@ -1,6 +1,6 @@
 //! Programs whose answer is known, under simulated locks and schedulers.
 
-mod programs;
+use crate::programs;
 
 use locklab_replay::Step;
 use locklab_sim::{Machine, Placement, Replay, SimError, Subject, replay};

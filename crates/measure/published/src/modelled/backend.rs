@@ -202,12 +202,6 @@ impl Backend for Simulated {
         fingerprint(json!(self.spec), &self.machine)
     }
 
-    /// Returns nothing: two runs of one lock with one seed are identical, a simulation
-    /// has no bias, which does not mean that it is accurate.
-    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
-        None
-    }
-
     fn pairing(&self) -> Pairing {
         Pairing::Together
     }

@@ -113,10 +113,6 @@ impl Backend for Ranked {
         fingerprint(self.question.described(&self.spec), &self.machine)
     }
 
-    fn bias_fingerprint(&self, _cell: &Cell) -> Option<Value> {
-        None
-    }
-
     fn pairing(&self) -> Pairing {
         Pairing::Together
     }
