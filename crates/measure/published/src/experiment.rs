@@ -298,7 +298,7 @@ pub struct LoopOf {
     pub write_percent: u32,
     /// See [`Loop`].
     #[serde(default)]
-    pub lines: u32,
+    pub counts_in_line: u32,
     /// One hold in this many, times the number of threads, takes
     /// [`LoopOf::long_ns`] more.
     #[serde(default)]
@@ -561,7 +561,7 @@ impl FigureOf {
                     inside_ns: turn.inside_ns,
                     outside_ns: turn.outside_ns,
                     write_percent: turn.write_percent,
-                    lines: turn.lines,
+                    counts_in_line: turn.counts_in_line,
                     long_one_in: turn.long_one_in_per_thread * threads as u32,
                     long_ns: turn.long_ns,
                     locks: turn.locks,

@@ -186,6 +186,7 @@ impl Run<'_> {
             + sleepers
             + barriers
             + locks * (lock + shared)
+            + scenario.workload.lines_of_counts(all) * Arena::lines_for::<Buffer>()
             + threads
                 * (contexts * context
                     + Arena::lines_for::<QueueNodes<Sim>>()
@@ -287,6 +288,14 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
             engine.memory.arena.place(label, Buffer::new())
         })
         .collect();
+    let counts: Vec<&Buffer> = (0..scenario.workload.lines_of_counts(scenario.threads))
+        .map(|n| {
+            engine
+                .memory
+                .arena
+                .place(format!("counts {n}"), Buffer::new())
+        })
+        .collect();
     let turns: Vec<Vec<Turn>> = match &scenario.workload {
         Workload::Mixed(mixed) if !mixed.is_usual() => (0..scenario.threads as u64)
             .map(|thread| {
@@ -330,6 +339,7 @@ fn simulate_in(engine: &Engine, scenario: &Scenario, kind: &dyn LockKind) {
                     .collect(),
                 shared: &shared,
                 private,
+                counts: counts.get(cpu * counts.len() / scenario.threads).copied(),
                 turns: turns.get(cpu).map_or(&[], Vec::as_slice),
             }
         })

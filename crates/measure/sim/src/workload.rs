@@ -103,8 +103,8 @@ pub struct Loop {
     /// Percentage of the holds that write a line which all share (the
     /// others read it).
     pub write_percent: u32,
-    /// Number of such lines; 0 is one too.
-    pub lines: u32,
+    /// So many threads have the counts that they write in a hold in one line; 0 if they have none.
+    pub counts_in_line: u32,
     /// One hold in this many takes [`Loop::long_ns`] more; 0 for none.
     pub long_one_in: u32,
     /// Computing under the lock in such a hold, ns.
@@ -196,8 +196,17 @@ impl Workload {
     pub(crate) fn lines(&self) -> usize {
         match self {
             Self::Mixed(mixed) => mixed.mix.lines as usize,
-            Self::Loop(turn) => turn.lines.max(1) as usize,
             _ => 1,
+        }
+    }
+
+    /// Returns the number of lines with the threads' own counts.
+    pub(crate) fn lines_of_counts(&self, threads: usize) -> usize {
+        match self {
+            Self::Loop(turn) if turn.counts_in_line > 0 => {
+                threads.div_ceil(turn.counts_in_line as usize)
+            }
+            _ => 0,
         }
     }
 
@@ -318,6 +327,8 @@ pub(crate) struct Thread<'a> {
     /// As many shared buffers for each lock as it protects lines.
     pub(crate) shared: &'a [&'a Buffer],
     pub(crate) private: &'a Buffer,
+    /// The line with its own counts and those of its neighbours, if it writes such.
+    pub(crate) counts: Option<&'a Buffer>,
     /// Its turns, which it repeats; none if every turn is like every other.
     pub(crate) turns: &'a [Turn],
 }
@@ -434,9 +445,9 @@ impl Thread<'_> {
             _ => Use::Read,
         };
         self.hold_to(engine, lock, to, |thread| {
-            let lines = turn.lines.max(1) as usize;
-            for line in &thread.shared[lock * lines..][..lines] {
-                line.count(write && to == Use::Write);
+            thread.shared[lock].count(write && to == Use::Write);
+            if let Some(counts) = thread.counts {
+                counts.count(true);
             }
             let more = if long { turn.long_ns } else { 0.0 };
             let cycles = (turn.inside_ns + more) * engine.costs.clock_ghz;

@@ -118,6 +118,25 @@ fn a_queue_that_collapses_has_the_rate_of_a_long_run() {
     assert!(four < 0.05 * two, "{two} and {four}");
 }
 
+/// Counts of two threads in one line travel with the lock; those in two lines stay.
+#[test]
+fn counts_that_share_a_line_travel_from_holder_to_holder() {
+    let rate = |counts_in_line| {
+        let mut scenario = shared("ticket", 2, 50.0, 100.0);
+        scenario.workload = Workload::Loop(Loop {
+            inside_ns: 50.0,
+            outside_ns: 100.0,
+            write_percent: 100,
+            counts_in_line,
+            ..Loop::default()
+        });
+        run(&scenario).unwrap().ops_per_s
+    };
+    let (none, own, one) = (rate(0), rate(1), rate(2));
+    assert!(own > 0.95 * none, "{none} and {own}");
+    assert!(one < 0.9 * own, "{own} and {one}");
+}
+
 /// Threads that never meet share the CPUs in equal parts, also within long work.
 #[test]
 fn work_is_shared_equally_and_interrupted() {
