@@ -210,10 +210,15 @@ fn test<'a>(flags: impl Iterator<Item = &'a str>) -> ExitCode {
         let alone = ["kernel_build::", "--", "--ignored", "--nocapture"];
         return done(cargo_test(&[&kernel[..], &alone].concat()).report());
     }
-    let Some(mut outcome) = workspace::test() else {
+    // Most tests wait for something, and Miri computes.
+    let (tested, miri) = std::thread::scope(|scope| {
+        let miri = scope.spawn(|| miri::test(install));
+        (workspace::test(), miri.join().expect("no panic"))
+    });
+    let Some(mut outcome) = tested else {
         return ExitCode::FAILURE;
     };
-    outcome.add(miri::test(install));
+    outcome.add(miri);
     if thorough {
         workspace::test_thoroughly(&mut outcome);
     }

@@ -5,6 +5,7 @@
 //! Must never pass for a run that did not happen: without Miri it says so.
 
 use crate::outcome::{Outcome, Skip};
+use crate::process::heard;
 use std::process::{Command, Stdio};
 
 /// The two rules of what a reference may be used for that Rust may come to have.
@@ -47,10 +48,16 @@ pub(crate) fn test(install: bool) -> Outcome {
         }
         // Static locks and nodes that are kept for the next acquisition stay.
         let flags = format!("-Zmiri-ignore-leaks -Zmiri-many-seeds=0..2 {rule}");
-        println!("xtask: the locks under Miri, {flags}");
         let tests = ["--package=locklab-locks", "--test=suite", "aliasing::"];
         let mut miri = nightly(&[&["test"], &tests[..]].concat());
-        outcome.add(Outcome::whole(succeeds(miri.env("MIRIFLAGS", flags))));
+        miri.env("MIRIFLAGS", &flags);
+        // It runs beside other tests, so what it prints is shown in one piece.
+        let (well, output) = match heard(miri, false) {
+            Ok((status, output)) => (status.success(), output),
+            Err(error) => (false, error.to_string()),
+        };
+        println!("xtask: the locks under Miri, {flags}\n{output}");
+        outcome.add(Outcome::whole(well));
     }
     outcome
 }
