@@ -13,7 +13,8 @@ use csv::StringRecord;
 use locklab_judge::Direction;
 use std::collections::HashMap;
 
-const NAME: &[&str] = &["name", "benchmark", "test", "workload", "case", "command"];
+#[rustfmt::skip]
+const NAME: &[&str] = &["name", "benchmark", "test", "workload", "case", "command", "label"];
 #[rustfmt::skip]
 const VALUE: &[&str] = &[
     "value", "time", "seconds", "elapsed", "duration", "score", "result", "ns", "us", "ms", "s",
@@ -27,7 +28,7 @@ const BETTER: &[&str] = &["better", "direction"];
 #[rustfmt::skip]
 const ASIDE: &[&str] = &[
     "run", "iteration", "rep", "repetition", "round", "sample", "index", "id", "#", "date",
-    "comment", "note", "commit", "sha", "revision", "branch", "build", "label", "pid", "seed",
+    "comment", "note", "commit", "sha", "revision", "branch", "build", "pid", "seed",
 ];
 
 /// Titles of statistics, which are no samples.
@@ -84,8 +85,20 @@ impl Columns {
             let of = [NAME, METRIC, UNIT, AT, BETTER, ASIDE, STATISTICS];
             of.iter().any(|titles| titles.contains(&title))
         };
-        let others = titles.iter().enumerate();
-        let others = others.filter(|(at, title)| *at != value && !known(title));
+        let is_number = |at: usize| {
+            let mut cells = rest.iter().filter_map(|row| row.get(at));
+            cells.all(|cell| number(cell).is_some())
+        };
+        let may_be_value = |(at, title): &(usize, &String)| {
+            *at != value && VALUE.contains(&title.as_str()) && is_number(*at)
+        };
+        let others = || titles.iter().enumerate();
+        if titles[value] != "value" && others().any(|other| may_be_value(&other)) {
+            return Err("several of its columns may be the value; call one of them value");
+        }
+        let others = others()
+            .filter(|(at, title)| *at != value && !known(title))
+            .filter(|other| !may_be_value(other));
         let parameter =
             |(at, title): (usize, &String)| (at, title.trim_start_matches("parameter_").to_owned());
         Ok(Self {

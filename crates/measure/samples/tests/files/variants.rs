@@ -361,6 +361,13 @@ fn tables() {
         &["throughput: 5^ x3", "bandwidth: 7^ x3"],
     );
     reads("name,run1,run2\na,5,6\n", &["a: 5 x2"]);
+    // A label names what has no other name, as JMeter's rows; beside a name it is a note.
+    reads(
+        "timeStamp,elapsed,label\n1,20,home\n2,30,log in\n",
+        &["home: 20 x1", "log in: 30 x1"],
+    );
+    reads("name,value,label\na,5,x\na,6,y\n", &["a: 5 x2"]);
+    reads("name,value,time\na,5,1\na,6,2\n", &["a: 5 x2"]);
     reads("name;value;unit\na;1,5;ms\na;0,005;s\n", &["a: 1.5ms x2"]);
     reads("name\tvalue\na\t1e308\na\t-1\na\tNaN\n", &["a: 1e308 x3"]);
     // Statistics, parameters and two sides are no samples.
@@ -370,6 +377,7 @@ fn tables() {
         "mean,stddev\n1,2\n3,4\n5,6\n",
         "threads,ops\n1,50\n2,90\n4,150\n",
         "min,max\n1,2\n",
+        "time,elapsed\n1,20\n2,21\n",
     ] {
         refuses(text, "no form that is known");
     }
