@@ -9,7 +9,7 @@
 use crate::event::Event;
 
 /// No wait with a switch to another thread takes less, in nanoseconds.
-const SWITCH_NS: u64 = 1000;
+pub(crate) const SWITCH_NS: u64 = 1000;
 
 /// A part of a stretch in which a thread had no CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

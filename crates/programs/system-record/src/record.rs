@@ -16,6 +16,7 @@ use locklab_host::environment::Environment;
 use locklab_host::error::Error;
 use locklab_host::process::not_started;
 use locklab_preload_run::{exit_number, signals};
+use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -146,6 +147,12 @@ impl ReadyForSystem {
             .truncate(false)
             .open(&path);
         let file = file.map_err(|e| Error::Failed(format!("{}: {e}", path.display())))?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            Error::Failed(format!(
+                "{}: another recording is written there now; name another file",
+                path.display()
+            ))
+        })?;
         let recorded = self.record(&file, quiet_output);
         if recorded.is_err() && !was_there {
             // An empty file is in nobody's way.

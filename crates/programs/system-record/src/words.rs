@@ -6,7 +6,7 @@
 use crate::found::{Findings, Found};
 use crate::recording::Stopped;
 use crate::waits::{Lock, Parts, Waits};
-use locklab_document::contention_profile::Limit;
+use locklab_document::contention_profile::{Limit, NOTHING_TO_GAIN};
 use locklab_document::number::{count, grouped, percent, time};
 use locklab_preload_run::{Runtime, Waiter, in_windows};
 
@@ -20,7 +20,11 @@ pub(crate) fn verdict(findings: &Findings) -> String {
             let words = findings.bound.words("lock", &not_seen(findings));
             let limit = findings.bound.limit();
             let tasks = |runtime: &Runtime| runtime.waiter == Waiter::Task;
-            let told = findings.bound.is_worth_a_try() && !findings.runtime.is_some_and(tasks);
+            // One sample of spinning, or one wait, is no reason to change anything.
+            let low = findings.bound.interval.map_or(1.0, |[low, _]| low);
+            let told = findings.bound.is_worth_a_try()
+                && low >= NOTHING_TO_GAIN
+                && !findings.runtime.is_some_and(tasks);
             match found.locks.first().filter(|_| told && limit != Limit::Lost) {
                 Some(lock) => format!("{words} {}", advice(lock, findings, found)),
                 None => words,

@@ -4,6 +4,7 @@
 use locklab_system_record::{
     Source, SystemRecorded, SystemRecording, Target, is_permitted, is_system_recording,
 };
+use nix::fcntl::{Flock, FlockArg};
 use std::fs;
 use std::process::Command;
 use std::sync::Mutex;
@@ -259,6 +260,15 @@ fn what_does_not_start_or_is_not_there_is_a_sentence() {
     assert_eq!(why, "there is no process 4000000");
     let (why, _) = failure(Target::Cgroup("/no/such/group".into()), "c");
     assert!(why.contains("is no control group"), "{why}");
+    let file = fs::File::create(folder.path().join("d")).unwrap();
+    let written = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+    let (why, left) = failure(Target::Command(vec!["true".into()]), "d");
+    assert!(
+        why.contains("another recording is written there now"),
+        "{why}"
+    );
+    assert!(left);
+    drop(written);
 }
 
 #[test]

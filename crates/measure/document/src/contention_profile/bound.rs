@@ -162,14 +162,13 @@ impl Bound {
             Limit::NotSeen
         } else if self.spun >= SPINS {
             Limit::Spins
+        } else if self.seen.samples < FEWEST_SAMPLES {
+            Limit::Differs
         } else if with_ready > 1.1 * self.gain_of(high) + 0.02
             || self.seen.crowded && most > CROWDED
         {
             Limit::NoCpu
-        } else if high - low > WIDE
-            || self.seen.samples < FEWEST_SAMPLES
-            || self.seen.windows.is_some() && self.interval.is_none()
-        {
+        } else if high - low > WIDE || self.seen.windows.is_some() && self.interval.is_none() {
             Limit::Differs
         } else if most > MANY {
             Limit::Many
@@ -244,8 +243,8 @@ impl Bound {
                 share(self.ready)
             ),
             Limit::Differs => format!(
-                "T{spent}. That differs so much between parts of the recording, or there are so \
-                 few, that there is no bound: record for longer."
+                "T{spent}. That differs so much between parts of the recording, or so little was \
+                 recorded, that there is no bound: record for longer."
             ),
             Limit::Many => format!(
                 "T{spent}. Nearly all of it is waiting, so there is no bound for what another \

@@ -8,6 +8,7 @@ use super::windows::{Windows, WithoutGaps};
 use crate::bytes::{Bytes, Part};
 use crate::decode::Position;
 use crate::event::Event;
+use crate::without_cpu::SWITCH_NS;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +80,11 @@ impl Trace {
     pub fn events<'a>(&'a self, thread: &'a Thread) -> Records<'a> {
         let events = self.recorded(thread);
         let mut records = match &self.windows {
-            Some(windows) => Records::Otherwise(Box::new(WithoutGaps::of(events, windows))),
+            Some(windows) => {
+                let switch = SWITCH_NS as f64 / self.info.nanoseconds_per_tick.max(1e-9);
+                let events = WithoutGaps::of(events, windows, switch as u64);
+                Records::Otherwise(Box::new(events))
+            }
             None => Records::Recorded(events),
         };
         for other in &self.otherwise {

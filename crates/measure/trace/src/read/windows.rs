@@ -145,7 +145,8 @@ impl Windows {
 /// An operation that goes on.
 struct Pending<'a> {
     begin: Event<'a>,
-    /// The time at which it began, without gaps.
+    /// The time at which it began, with and without gaps.
+    began: u64,
     since: u64,
     /// Says whether its begin was shown.
     shown: bool,
@@ -169,12 +170,16 @@ pub(super) struct WithoutGaps<'a, E> {
     /// The locks that it holds, as far as the window knows.
     held: Vec<u64>,
     asked: Option<CpuTimes>,
+    /// The least ticks of a wait in which the thread is switched, and how many such waits were
+    /// not shown: the system counts them too.
+    switch: u64,
+    hidden: u64,
     ready: VecDeque<(u64, Event<'a>)>,
     ended: bool,
 }
 
 impl<'a, E> WithoutGaps<'a, E> {
-    pub(super) fn of(events: E, windows: &'a Windows) -> Self {
+    pub(super) fn of(events: E, windows: &'a Windows, switch: u64) -> Self {
         Self {
             events,
             windows,
@@ -186,6 +191,8 @@ impl<'a, E> WithoutGaps<'a, E> {
             pending: None,
             held: Vec::new(),
             asked: None,
+            switch,
+            hidden: 0,
             ready: VecDeque::new(),
             ended: false,
         }
@@ -229,6 +236,7 @@ impl<'a, E> WithoutGaps<'a, E> {
                 }
                 self.pending = Some(Pending {
                     begin: event,
+                    began: tick,
                     since: now,
                     shown: within,
                 });
@@ -238,7 +246,7 @@ impl<'a, E> WithoutGaps<'a, E> {
             | Event::Released
             | Event::Woken { .. }
             | Event::Joined
-            | Event::Slept => self.ends(now, within, event),
+            | Event::Slept => self.ends(tick, now, within, event),
             Event::Signal { .. } | Event::Cost { .. } => {
                 if within {
                     self.ready.push_back((now, event));
@@ -253,7 +261,7 @@ impl<'a, E> WithoutGaps<'a, E> {
                 let ran_ns = self.ran(tick, now, ran_ns);
                 if within {
                     let event = Event::Switches {
-                        voluntary,
+                        voluntary: voluntary.saturating_sub(self.hidden),
                         involuntary,
                         ran_ns,
                         took,
@@ -275,7 +283,7 @@ impl<'a, E> WithoutGaps<'a, E> {
     }
 
     /// Takes the end of an operation.
-    fn ends(&mut self, now: u64, within: bool, event: Event<'a>) {
+    fn ends(&mut self, tick: u64, now: u64, within: bool, event: Event<'a>) {
         let pending = self.pending.take();
         let shown = match &pending {
             None => within,
@@ -288,6 +296,10 @@ impl<'a, E> WithoutGaps<'a, E> {
             }
         };
         if !shown {
+            let began = pending.map_or(tick, |pending| pending.began);
+            let waited =
+                !matches!(event, Event::Released) && tick.saturating_sub(began) >= self.switch;
+            self.hidden += u64::from(waited);
             return;
         }
         self.ready.push_back((now, event));
@@ -424,6 +436,40 @@ mod tests {
         assert!((half - 0.5).abs() < 1e-9, "{half}");
         assert_eq!(of(&[wait(0, 50)]), Some(0.0));
         assert_eq!(of(&[wait(200, 400)]), None);
+    }
+
+    /// The thread waits between the windows, and for nothing else: the system has counted that.
+    #[test]
+    fn a_wait_between_windows_is_no_wait_that_no_record_explains() {
+        let switches = |voluntary| Event::Switches {
+            voluntary,
+            involuntary: 0,
+            ran_ns: 10,
+            took: 1,
+        };
+        let of = |wait: u64| {
+            let header = Header::new(100.0, 0, 8, "a machine", "program");
+            let records = vec![
+                (10, switches(3)),
+                (400, asks(Attempt::Waits)),
+                (400 + wait, Event::Acquired),
+                (950, switches(4)),
+            ];
+            let turns = vec![
+                (100, Event::Window { begins: false }),
+                (900, Event::Window { begins: true }),
+            ];
+            let trace = Trace::read(file(&header, &[records, turns], 1000).unwrap()).unwrap();
+            let events = trace.events(&trace.threads[0]);
+            let counted = events.filter_map(|(_, event)| match event {
+                Event::Switches { voluntary, .. } => Some(voluntary),
+                _ => None,
+            });
+            counted.collect::<Vec<_>>()
+        };
+        assert_eq!(of(50), [3, 3]);
+        // It took too little for a switch.
+        assert_eq!(of(5), [3, 4]);
     }
 
     #[test]
