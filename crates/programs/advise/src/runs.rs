@@ -10,6 +10,7 @@ use locklab_sim::band::{draws, with_system};
 use locklab_sim::{
     FigureKey, Machine, Placement, Replay, Replayed, SimError, Subject, Waiters, replay,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,26 +82,14 @@ const WHAT_IFS: [&str; 4] = [
     "nine of ten holds of the hottest lock only read (rw-queued)",
 ];
 
-/// The program, and what it would be otherwise.
-struct Variants {
-    as_is: Program,
-    /// The changed programs, by the numbers of [`WHAT_IFS`].
-    changed: [Program; 4],
-    free: Program,
-}
-
-impl Variants {
-    fn of(program: Program, seed: u64) -> Self {
-        Self {
-            changed: [
-                program.with_holds_of(0, 0.75),
-                program.with_split(0, 2, seed),
-                program.with_split(0, 8, seed),
-                program.with_readers_of(0, 10),
-            ],
-            free: program.without_locks(),
-            as_is: program,
-        }
+/// Returns the program with a change of [`WHAT_IFS`]. It is made where it is simulated, once: a
+/// program of a large recording takes much memory.
+fn changed(program: &Program, what_if: usize, seed: u64) -> Program {
+    match what_if {
+        0 => program.with_holds_of(0, 0.75),
+        1 => program.with_split(0, 2, seed),
+        2 => program.with_split(0, 8, seed),
+        _ => program.with_readers_of(0, 10),
     }
 }
 
@@ -144,7 +133,7 @@ pub(crate) fn points(
     };
     // Holds are as long as with the threads that run at a time; without another
     // recording, always as long as recorded.
-    let mut variants: BTreeMap<usize, Variants> = BTreeMap::new();
+    let mut programs: BTreeMap<usize, Cow<'_, Program>> = BTreeMap::new();
     let growth = question
         .fewer
         .as_ref()
@@ -152,26 +141,26 @@ pub(crate) fn points(
     let which = |machine, roles: &[Role]| growth.map_or(0, |_| running(machine, roles));
     for (machine, _, roles) in &places {
         let running = which(*machine, roles);
-        variants.entry(running).or_insert_with(|| match growth {
-            Some(growth) => Variants::of(program.with_running(growth, running), question.seed),
-            None => Variants::of(program.clone(), question.seed),
+        programs.entry(running).or_insert_with(|| match growth {
+            Some(growth) => Cow::Owned(program.with_running(growth, running)),
+            None => Cow::Borrowed(program),
         });
     }
     let tasks = tasks(places.len(), question);
     let run = |task: &Task| -> Result<Replayed, SimError> {
         let (machine, _, roles) = &places[task.place];
-        let variants = &variants[&which(*machine, roles)];
-        let as_is = &variants.as_is;
-        let (program, lock) = match task.what {
-            What::Today => (as_is, Subject::Glibc),
-            What::Ideal => (as_is, Subject::Ideal),
-            What::Lock(number) => (as_is, question.locks[number].subject()),
-            What::Free => (&variants.free, Subject::Ideal),
-            What::Otherwise(number @ 3) => {
-                let readers = Subject::Lock("rw-queued", Waiters::SpinThenPark);
-                (&variants.changed[number], readers)
-            }
-            What::Otherwise(number) => (&variants.changed[number], Subject::Glibc),
+        let as_is = &*programs[&which(*machine, roles)];
+        let otherwise = match task.what {
+            What::Free => Some(as_is.without_locks()),
+            What::Otherwise(number) => Some(changed(as_is, number, question.seed)),
+            What::Today | What::Ideal | What::Lock(_) => None,
+        };
+        let program = otherwise.as_ref().unwrap_or(as_is);
+        let lock = match task.what {
+            What::Ideal | What::Free => Subject::Ideal,
+            What::Lock(number) => question.locks[number].subject(),
+            What::Otherwise(3) => Subject::Lock("rw-queued", Waiters::SpinThenPark),
+            What::Today | What::Otherwise(_) => Subject::Glibc,
         };
         replay(&Replay {
             machine: &drawn[*machine][task.draw],
@@ -200,8 +189,8 @@ pub(crate) fn points(
             point.add(task.what, result)?;
         }
         let mut point = point.point(*machine, *threads, roles.len(), question)?;
-        let variants = &variants[&which(*machine, roles)];
-        point.longer = variants.as_is.recorded.work_ns / program.recorded.work_ns.max(1.0);
+        let as_is = &programs[&which(*machine, roles)];
+        point.longer = as_is.recorded.work_ns / program.recorded.work_ns.max(1.0);
         points.push(point);
     }
     Ok(Some(points))
