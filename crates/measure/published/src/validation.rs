@@ -1,5 +1,5 @@
 //! Counts how often a direction that the simulator prints was right where the answer is
-//! published: the counts of `reproduce --all`, kept in
+//! published: the counts of `reproduce all`, kept in
 //! `reference/scores.toml` so that every simulated report can quote them.
 
 use crate::agreement::{FLAT, factor_error};
