@@ -43,7 +43,7 @@ const HELD_OUT: usize = 20;
 /// Published times that differ by less than this factor are in no order.
 const TIE: f64 = 1.05;
 
-const BEFORE: &str = "<!-- What `locklab reproduce --all` prints. -->\n```\n";
+const BEFORE: &str = "<!-- What `locklab reproduce all` prints. -->\n```\n";
 const QUOTED: &str = "<!-- Of reference/scores.toml. -->\n```\n";
 const AFTER: &str = "```\n";
 const FILE: &str = "reference/scores.toml";
@@ -81,7 +81,7 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// All published experiments by the first seed: what `locklab reproduce --all` gives.
+/// All published experiments by the first seed: what `locklab reproduce all` gives.
 static REPORTS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| reports(SEEDS[0]));
 
 fn reports(seed: u64) -> Vec<Reproduction> {
