@@ -299,6 +299,29 @@ fn counters_that_wrap_around_wrongly_break_a_promise() {
     }
 }
 
+/// Returns what only an interrupt of a CPU shows that uses a node of its own, or all of
+/// them.
+#[test]
+fn bugs_of_the_levels_of_nodes_break_a_promise() {
+    let name = "(uint16_t)((cpu + 1) << 2 | level)";
+    for (old, new, promise) in [
+        (name, "(uint16_t)((cpu + 1) << 2)", "nesting of three CPUs"),
+        (
+            "level >= NESTING",
+            "level > NESTING",
+            "nesting of three CPUs",
+        ),
+        (
+            "node);\n\tatomic_store_explicit(depth, level, memory_order_relaxed);",
+            "node);",
+            "fifo, again and again",
+        ),
+    ] {
+        let message = said_of_bug("qspinlock.c", old, new, promise);
+        assert!(!message.is_empty(), "{new}");
+    }
+}
+
 /// Returns a lock whose `lab_lock` ends so.
 fn going_wrong(how: &str) -> Failure {
     let folder = tempfile::tempdir().unwrap();

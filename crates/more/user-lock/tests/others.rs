@@ -99,6 +99,15 @@ fn read_modify_writes_read_the_last_value() {
     assert!(matches!(&all[..], [(_, Outcome::Holds, _)]), "{all:?}");
 }
 
+/// A wait that looks at a plain flag under a guard writes in each round, and is explored
+/// to its end nevertheless.
+#[test]
+fn a_flag_that_is_polled_under_a_guard_is_explored_to_the_end() {
+    for (name, outcome, left_out) in outcomes("others/guard_poll.c", &[], &[], UNTIL_BROKEN) {
+        assert!(matches!(outcome, Outcome::Holds), "{name}: {left_out:?}");
+    }
+}
+
 macro_rules! kept {
     ($($name:ident: $file:literal $flags:expr;)*) => {$(
         #[test]

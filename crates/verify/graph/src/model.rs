@@ -9,6 +9,7 @@
 use crate::arena::ARENA;
 use crate::event::{EventId, Exchange, Kind, MAX_THREADS, Place, Source};
 use crate::graph::Access;
+use crate::replay::Guide;
 use crate::report::FailureKind;
 use crate::run::{Dry, State, Status, step, with};
 use std::sync::atomic::Ordering;
@@ -569,16 +570,51 @@ pub fn position() -> usize {
 /// Says that a round of a loop, which began at this [`position`], has not ended a wait,
 /// and that the next would do the same if it read the same. If the round has changed
 /// nothing in memory, the thread waits here until it has read something else in it, so
-/// the call does not return. Otherwise it returns, and the caller bounds the rounds.
+/// the call does not return. If it has taken back what it has changed, as one that looks at
+/// a word under a guard, the same holds unless somebody sees what the round has written:
+/// then the call returns. Otherwise it returns, and the caller bounds the rounds.
 pub fn wait_round(since: usize) {
     step(|state, thread| {
         let round = since..state.at[thread];
-        let quiet = |index: usize| state.changes_nothing(thread, index);
-        match !round.is_empty() && round.clone().all(quiet) {
-            true => Err(Status::WaitsSince(since)),
-            false => Ok(()),
+        let graph = &state.explore.graph;
+        let quiet = |index: usize| {
+            let writes = graph.threads[thread][index].kind.writes();
+            !writes && state.changes_nothing(thread, index)
+        };
+        let known = state.at[thread] < graph.len(thread);
+        let guided = |guide: &Guide| guide.front().is_some_and(|&(next, _)| next == thread);
+        if known || round.is_empty() || state.explore.guide.as_ref().is_some_and(guided) {
+            return Ok(());
         }
+        let (goes_on, status) = match round.clone().all(quiet) {
+            true => {
+                let stale = || !state.has_read_the_newest(thread, since);
+                (
+                    state.live && state.explore.quiet && stale(),
+                    Status::WaitsSince(since),
+                )
+            }
+            false => {
+                let of_use = || state.live && state.is_of_use(thread, since);
+                let goes_on = !state.is_undone(thread, since) || of_use();
+                (goes_on, Status::Undone(since))
+            }
+        };
+        if goes_on { Ok(()) } else { Err(status) }
     });
+}
+
+/// Returns whether a round of a loop, which began at this [`position`], has taken back what
+/// it has changed in memory.
+pub fn is_undone(since: usize) -> bool {
+    with(|state| {
+        let thread = state.current;
+        // What is seen now may be changed before the next event.
+        let unseen = state.unseen[thread].clone();
+        state.see_plain_writes(thread);
+        state.unseen[thread] = unseen;
+        state.is_undone(thread, since)
+    })
 }
 
 /// Stops this thread since its loop, whose last round began at this [`position`], has run

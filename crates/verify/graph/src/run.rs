@@ -6,7 +6,7 @@
 //! so that plain memory holds in each execution what it should.
 
 use crate::arena::Arenas;
-use crate::event::{EventId, Kind, MAX_THREADS, Place, Source};
+use crate::event::{Event, EventId, Kind, MAX_THREADS, NOWHERE, Place, Source};
 use crate::explore::Exploration;
 use crate::options::Options;
 use crate::replay::Guide;
@@ -42,6 +42,9 @@ pub(crate) enum Status {
     Waits,
     /// What it has read since this event did not end its wait.
     WaitsSince(usize),
+    /// The round of a loop that has begun at this event has left memory as it was: another
+    /// round is of interest only if somebody sees into this one.
+    Undone(usize),
     /// Its loop, of which a round has begun at this event, is not followed further.
     Cut(usize),
     /// It does not go on, and this execution is of no interest.
@@ -306,6 +309,12 @@ impl State {
             Status::Ready => true,
             Status::Yields => self.explore.guide.is_some(),
             Status::AtEnd | Status::WithinUpdate => self.live,
+            Status::WaitsSince(since) => {
+                self.live && self.explore.quiet && !self.has_read_the_newest(thread, since)
+            }
+            Status::Undone(since) => {
+                self.live && (self.explore.guide.is_some() || self.is_of_use(thread, since))
+            }
             Status::After(event) => self.at[event.thread()] > event.index(),
             Status::Joins(child) => self.status[child] == Status::Ended,
             _ => false,
@@ -413,11 +422,91 @@ impl State {
             })
     }
 
+    /// Returns whether a round of a loop, which began at this event, has left memory as its
+    /// thread knew it: each location that it has written holds what it held before.
+    pub(crate) fn is_undone(&self, thread: usize, since: usize) -> bool {
+        let graph = &self.explore.graph;
+        let events = &graph.threads[thread][..self.at[thread]];
+        let changes = |event: &Event| event.kind.writes() || event.kind == Kind::PlainWrite;
+        let takes_back = |location: u32| {
+            let here = |event: &&Event| event.location == location;
+            let first = events[since..]
+                .iter()
+                .position(|event| here(&event) && changes(event));
+            let before = &events[..since + first.unwrap_or(0)];
+            let known = |event: &&Event| here(event) && (changes(event) || event.kind.reads());
+            let initial = graph.locations[location as usize].initial;
+            let before = before
+                .iter()
+                .rfind(known)
+                .map_or(initial, |event| event.value);
+            let last = events.iter().rfind(|event| here(event) && changes(event));
+            last.is_some_and(|last| last.value == before)
+        };
+        events[since..].iter().all(|event| match event.kind {
+            Kind::Fence | Kind::PlainRead => true,
+            // The next round has no such failure or time-out.
+            Kind::Choice(_) => event.value == 0,
+            _ if changes(event) => takes_back(event.location),
+            kind => kind.reads(),
+        })
+    }
+
+    /// Returns whether another round of a loop may do what one execution less does not show:
+    /// the last one, which has taken back what it wrote, was seen, or is of a set-up that is
+    /// over.
+    pub(crate) fn is_of_use(&self, thread: usize, since: usize) -> bool {
+        let round = &self.explore.graph.threads[thread][since..self.at[thread]];
+        match self.explore.quiet {
+            true => !self.has_read_the_newest(thread, since),
+            false => round.iter().any(|event| event.fixed) || self.is_seen(thread, since),
+        }
+    }
+
+    /// Returns whether another thread, in what is no vain round of a loop itself, has read
+    /// what such a round has written and taken back, or has written in between.
+    fn is_seen(&self, thread: usize, since: usize) -> bool {
+        let graph = &self.explore.graph;
+        let vain = |id: EventId| match self.status[id.thread()] {
+            Status::Waits => id.index() + 1 == self.at[id.thread()],
+            Status::WaitsSince(first) | Status::Undone(first) | Status::Cut(first) => {
+                id.index() >= first
+            }
+            _ => false,
+        };
+        let round = since..self.at[thread];
+        let own = |&id: &EventId| id.thread() == thread && round.contains(&id.index());
+        let other = |&id: &EventId| id.thread() != thread && !vain(id);
+        let of_round = |&index: &usize| graph.threads[thread][index].location;
+        let locations: BTreeSet<u32> = round
+            .clone()
+            .collect::<Vec<_>>()
+            .iter()
+            .map(of_round)
+            .collect();
+        locations
+            .into_iter()
+            .filter(|&location| location != NOWHERE)
+            .any(|location| {
+                let location = &graph.locations[location as usize];
+                let Some(first) = location.writes.iter().position(own) else {
+                    return false;
+                };
+                let last = location.writes.iter().rposition(own).unwrap_or(first);
+                let within = &location.writes[first..last];
+                let reads = |read: &EventId| {
+                    let source = graph.get(*read).source;
+                    other(read) && within.iter().any(|&write| source == Source::Write(write))
+                };
+                within.iter().any(other) || location.reads.iter().any(reads)
+            })
+    }
+
     /// Returns whether what a thread waits for is not there.
     fn waits_in_vain(&self, thread: usize) -> bool {
         match self.status[thread] {
             Status::Waits => self.has_read_the_newest(thread, self.at[thread] - 1),
-            Status::WaitsSince(first) | Status::Cut(first) => {
+            Status::WaitsSince(first) | Status::Undone(first) | Status::Cut(first) => {
                 self.has_read_the_newest(thread, first)
             }
             Status::Joins(_) | Status::Ended | Status::Absent => true,

@@ -7,8 +7,8 @@
 //! open, except that no wait ends without a reason.
 
 use super::hooks::{
-    copy, error, flush, has_changed, me, never_ends, place, read_word, tell_that_it_waits, uses,
-    write_value,
+    copy, error, flush, has_changed, has_changed_for_good, me, never_ends, place, read_word,
+    tell_that_it_waits, uses, write_value,
 };
 use super::world::with;
 use crate::library::no_futex_word;
@@ -42,13 +42,6 @@ const TABLE: &[(&str, Call)] = &[
     ("gettid", |_, _| me() as u64 + 1),
     ("pthread_equal", |[a, b, ..], _| u64::from(a == b)),
     ("thrd_equal", |[a, b, ..], _| u64::from(a == b)),
-    ("pthread_detach", nothing),
-    ("thrd_detach", nothing),
-    ("pthread_attr_init", nothing),
-    ("pthread_attr_destroy", nothing),
-    ("pthread_attr_setdetachstate", nothing),
-    ("pthread_attr_setstacksize", nothing),
-    ("pthread_setconcurrency", nothing),
     // Mutexes.
     ("pthread_mutex_init", |[m, a, ..], s| {
         let kind = match a {
@@ -81,7 +74,6 @@ const TABLE: &[(&str, Call)] = &[
     ("pthread_mutexattr_settype", |[a, kind, ..], s| {
         set_word(a, kind, s)
     }),
-    ("pthread_mutexattr_destroy", nothing),
     ("pthread_spin_init", |[m, ..], s| init_mutex(m, NO_KIND, s)),
     ("pthread_spin_lock", |[m, ..], s| lock(m, s)),
     ("pthread_spin_trylock", |[m, ..], s| try_lock(m, BUSY[0], s)),
@@ -91,7 +83,6 @@ const TABLE: &[(&str, Call)] = &[
     ("__VERIFIER_atomic_end", |_, s| unlock(ATOMIC, s)),
     // Locks of readers and writers.
     ("pthread_rwlock_init", |[l, ..], s| reset(l, 0, s)),
-    ("pthread_rwlock_destroy", nothing),
     ("pthread_rwlock_rdlock", |[l, ..], s| read_lock(l, s)),
     ("pthread_rwlock_wrlock", |[l, ..], s| write_lock(l, s)),
     ("pthread_rwlock_tryrdlock", |[l, ..], s| {
@@ -116,11 +107,6 @@ const TABLE: &[(&str, Call)] = &[
     // Conditions.
     ("pthread_cond_init", |[c, ..], s| reset(c, 0, s)),
     ("cnd_init", |[c, ..], s| reset(c, 0, s)),
-    ("pthread_cond_destroy", nothing),
-    ("cnd_destroy", nothing),
-    ("pthread_condattr_init", nothing),
-    ("pthread_condattr_setclock", nothing),
-    ("pthread_condattr_destroy", nothing),
     ("pthread_cond_wait", |[c, m, ..], s| wait(c, m, None, s)),
     ("cnd_wait", |[c, m, ..], s| wait(c, m, None, s)),
     ("pthread_cond_timedwait", |[c, m, ..], s| {
@@ -142,7 +128,6 @@ const TABLE: &[(&str, Call)] = &[
     ("sem_init", |[m, _, value, _], s| {
         reset(m, value & 0xffff_ffff, s)
     }),
-    ("sem_destroy", nothing),
     ("sem_wait", |[m, ..], s| take_semaphore(m, s)),
     ("sem_trywait", |[m, ..], s| {
         match model::rmw(sync(m), AcqRel, place(s), |value| value.checked_sub(1)) {
@@ -182,15 +167,11 @@ const TABLE: &[(&str, Call)] = &[
         write_value(guard as usize, 1, 1, s);
         0
     }),
-    ("__cxa_atexit", nothing),
-    ("atexit", nothing),
     // Data of threads.
     ("pthread_key_create", |[to, end, ..], s| {
         create_key(to, end, s)
     }),
     ("tss_create", |[to, end, ..], s| create_key(to, end, s)),
-    ("pthread_key_delete", nothing),
-    ("tss_delete", nothing),
     ("pthread_getspecific", |[key, ..], _| value_of(key)),
     ("tss_get", |[key, ..], _| value_of(key)),
     ("pthread_setspecific", |[key, value, ..], _| {
@@ -265,15 +246,7 @@ const TABLE: &[(&str, Call)] = &[
     ("__VERIFIER_nondet_uchar", |_, s| any(2, s)),
     ("rand", |_, s| any(2, s)),
     ("random", |_, s| any(2, s)),
-    ("srand", nothing),
-    // What does nothing, or shows something.
-    ("sched_yield", nothing),
-    ("thrd_yield", nothing),
-    ("pthread_yield", nothing),
-    ("usleep", nothing),
-    ("sleep", nothing),
-    ("nanosleep", nothing),
-    ("thrd_sleep", nothing),
+    // Time stands still.
     ("clock_gettime", |[_, to, ..], s| {
         write_value(to as usize, 8, 0, s);
         write_value(to as usize + 8, 8, 0, s);
@@ -284,29 +257,29 @@ const TABLE: &[(&str, Call)] = &[
         write_value(to as usize + 8, 8, 0, s);
         base
     }),
-    ("printf", nothing),
-    ("fprintf", nothing),
-    ("puts", nothing),
-    ("putchar", nothing),
-    ("putc", nothing),
-    ("fputs", nothing),
-    ("fputc", nothing),
-    ("fwrite", nothing),
-    ("fflush", nothing),
-    ("setbuf", nothing),
-    ("setvbuf", nothing),
-    ("perror", nothing),
 ];
+
+/// Functions that do nothing here, or show something.
+const NOTHING: &str = "\
+    pthread_detach thrd_detach pthread_attr_init pthread_attr_destroy \
+    pthread_attr_setdetachstate pthread_attr_setstacksize pthread_setconcurrency \
+    pthread_mutexattr_destroy pthread_rwlock_destroy pthread_cond_destroy cnd_destroy \
+    pthread_condattr_init pthread_condattr_setclock pthread_condattr_destroy sem_destroy \
+    __cxa_atexit atexit pthread_key_delete tss_delete srand sched_yield thrd_yield \
+    pthread_yield usleep sleep nanosleep thrd_sleep printf fprintf puts putchar putc fputs \
+    fputc fwrite fflush setbuf setvbuf perror";
 
 /// Returns the text of the C functions that call the table's.
 pub(super) fn functions() -> String {
-    let of = |(number, (name, _)): (usize, &(&str, Call))| {
+    let of = |(number, name): (usize, &str)| {
         format!(
             "HIDDEN __attribute__((weak)) long {name}(long a, long b, long c, long d)\n\
              {{ return locklab_test.call({number}, a, b, c, d, SITE); }}\n"
         )
     };
-    TABLE.iter().enumerate().map(of).collect()
+    let names = TABLE.iter().map(|(name, _)| *name);
+    let all = names.chain(NOTHING.split(' '));
+    all.enumerate().map(of).collect()
 }
 
 /// What c/own_test.c calls.
@@ -320,11 +293,8 @@ pub(super) const CALLS: Calls = Calls { call };
 
 extern "C-unwind" fn call(number: c_uint, a: u64, b: u64, c: u64, d: u64, site: usize) -> u64 {
     flush(site);
-    TABLE[number as usize].1([a, b, c, d], site)
-}
-
-fn nothing(_: [u64; 4], _: usize) -> u64 {
-    0
+    let function = TABLE.get(number as usize);
+    function.map_or(0, |(_, function)| function([a, b, c, d], site))
 }
 
 fn says_error(what: &str, site: usize) -> ! {
@@ -825,7 +795,7 @@ pub(super) fn futex_wait(address: usize, expected: c_uint, site: usize) -> c_ulo
         model::rmw(word, SeqCst, here, leave);
         return fails(libc::EAGAIN, site);
     }
-    tell_that_it_waits();
+    while tell_that_it_waits() {}
     model::await_rmw(word, SeqCst, here, |word| {
         Waiters::of(word).left_by(thread).map(Waiters::word)
     });
@@ -926,7 +896,7 @@ fn value_of(key: u64) -> u64 {
 
 fn set_value(key: u64, value: u64) -> u64 {
     let thread = me();
-    has_changed();
+    has_changed_for_good();
     with(|world| {
         world.threads[thread]
             .values
@@ -939,7 +909,7 @@ fn set_value(key: u64, value: u64) -> u64 {
 
 fn allocate(bytes: u64, align: u64, site: usize) -> u64 {
     let thread = me();
-    has_changed();
+    has_changed_for_good();
     let block = with(|world| world.allocate(thread, bytes as usize, align as usize, site));
     match block {
         Ok(block) => {
@@ -969,7 +939,7 @@ fn free(block: u64, site: usize) -> u64 {
     if block == 0 {
         return 0;
     }
-    has_changed();
+    has_changed_for_good();
     let bytes = with(|world| world.block(block as usize).map(|block| block.bytes));
     uses(block as usize, bytes.unwrap_or(0) as u64, site);
     let known = with(|world| {

@@ -375,6 +375,27 @@ pub(super) fn interrupted_by(body: impl Fn() + 'static) {
     with(|world| world.threads[me].interrupt = Some(Rc::new(body)));
 }
 
+/// Takes the first lock; an interrupt while this thread waits for it takes the others.
+pub(super) fn descend(tables: &[Table]) {
+    let Some((table, rest)) = tables.split_first() else {
+        return;
+    };
+    let (me, rest) = (model::thread_id(), rest.to_vec());
+    let body: Rc<dyn Fn()> = Rc::new(move || descend(&rest));
+    with(|world| world.threads[me].interrupts_wait = Some(body));
+    table.section();
+}
+
+/// Does this in one order, the same in every execution, until all threads wait.
+pub(super) fn set_up<R>(body: impl FnOnce() -> R) -> R {
+    let mut result = None;
+    model::set_up(|| {
+        result = Some(body());
+        model::let_others_run();
+    });
+    result.expect("set above")
+}
+
 /// Lets nothing interrupt this thread any more.
 pub(super) fn not_interrupted() {
     let me = model::thread_id();

@@ -54,6 +54,9 @@ pub(super) fn explore_all(
             )
         };
         let mut left_out: Vec<String> = report.bounded.iter().map(rounds).collect();
+        if report.executions == 0 && report.error.is_none() {
+            left_out.push("no execution came to its end, so nothing was shown".to_owned());
+        }
         left_out.extend(report.limit.map(|limit| {
             let what = match limit {
                 Limit::Executions => "--at-most executions=N allows no more",

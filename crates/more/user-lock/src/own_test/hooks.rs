@@ -203,7 +203,7 @@ fn comes_to(frame: &Frame, by: &'static str, site: usize) {
     });
     match turn {
         Turn::Onward => {}
-        Turn::Repeats(..) | Turn::Cut(_) if tell_that_it_waits() => {}
+        Turn::Repeats(..) if tell_that_it_waits() => {}
         Turn::Repeats(since, silent) => {
             if with(|world| world.live && world.share(&silent)) {
                 begin_again(site);
@@ -213,8 +213,20 @@ fn comes_to(frame: &Frame, by: &'static str, site: usize) {
             }
             was_in_vain(site);
             model::wait_round(since);
+            has_changed();
         }
-        Turn::Cut(since) => model::cut_loop(since, place(site)),
+        Turn::Again { since, undone, cut } => {
+            let undone = undone && since < events && model::is_undone(since);
+            if (undone || cut) && tell_that_it_waits() {
+                return;
+            }
+            if undone {
+                model::wait_round(since);
+            }
+            if cut {
+                model::cut_loop(since, place(site));
+            }
+        }
         Turn::Endless => {
             let line = with(|world| world.line(site));
             let what = "has no end that was reached";
@@ -234,9 +246,14 @@ pub(super) fn never_ends(site: usize) -> String {
     })
 }
 
-/// Notes that the thread waits, if somebody asks; it looks once more after that.
+/// Notes that the thread waits, if somebody asks; it looks once more after that. An
+/// interrupt may come first.
 pub(super) fn tell_that_it_waits() -> bool {
     let me = me();
+    if let Some(body) = with(|world| world.threads[me].interrupts_wait.take()) {
+        run_interrupt(&*body);
+        return true;
+    }
     let Some(word) = with(|world| world.threads[me].tells.take()) else {
         return false;
     };
@@ -246,6 +263,21 @@ pub(super) fn tell_that_it_waits() -> bool {
     model::store(word, 1, Ordering::Release, NOWHERE);
     with(|world| world.threads[me].loops.begin_call());
     true
+}
+
+/// Runs what interrupts this thread.
+fn run_interrupt(body: &dyn Fn()) {
+    let me = me();
+    let (entry, loops) = with(|world| {
+        let thread = &mut world.threads[me];
+        (thread.entry, std::mem::take(&mut thread.loops))
+    });
+    body();
+    with(|world| {
+        let thread = &mut world.threads[me];
+        (thread.entry, thread.loops) = (entry, loops);
+        thread.loops.has_changed_for_good();
+    });
 }
 
 /// Where our own code is, which no trace shows.
@@ -266,22 +298,19 @@ fn interrupt(site: usize) {
     let Some(body) = due else { return };
     has_changed();
     if model::choose(2, place(site)) == 1 {
-        let (entry, loops) = with(|world| {
-            let thread = &mut world.threads[me];
-            thread.interrupt = None;
-            (thread.entry, std::mem::take(&mut thread.loops))
-        });
-        body();
-        with(|world| {
-            let thread = &mut world.threads[me];
-            (thread.entry, thread.loops) = (entry, loops);
-        });
+        with(|world| world.threads[me].interrupt = None);
+        run_interrupt(&*body);
     }
-    has_changed();
 }
 
 fn entered() -> Frame {
     with(|world| world.loaded.take_entered())
+}
+
+/// Notes that the thread has changed what no event and no memory shows.
+pub(super) fn has_changed_for_good() {
+    let me = me();
+    with(|world| world.threads[me].loops.has_changed_for_good());
 }
 
 /// Notes that the thread has changed memory.
@@ -309,7 +338,7 @@ fn silently(address: usize, bytes: usize, writes: bool) {
             return;
         }
         match writes {
-            true => thread.loops.has_changed(),
+            true => thread.loops.will_write(address, bytes),
             false => (address..address + bytes)
                 .step_by(8)
                 .for_each(|at| thread.loops.has_read_silently(at)),

@@ -2,12 +2,15 @@
 //! and the same stack, and has changed nothing since.
 //!
 //! What lies between has then left no trace, so an execution without it stands for
-//! one with it: the thread may stop there. A loop that has changed memory in between
-//! is no such loop; it is cut after some rounds in the same state, and the report
-//! says so. A round that the next could differ from must never be taken for a wait.
+//! one with it: the thread may stop there. So it may after a round that has taken back what
+//! it has changed, as one that looks at a flag under a guard, unless somebody has seen that
+//! change. A loop that changes memory otherwise is cut after some rounds in the same state,
+//! and the report says so. A round that the next could differ from must never be taken for a
+//! wait.
 
 use crate::library::Frame;
-use std::collections::HashMap;
+use crate::memory::{memory, pieces};
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Rounds of a loop that changes memory, reads the same each time and returns to the same
@@ -27,9 +30,15 @@ pub(super) enum Turn {
     /// It has come round, and changed nothing: the round began at this event, and has read
     /// this memory that no event is about.
     Repeats(usize, Vec<usize>),
-    /// It has come round as often as is explored, changing memory: the last round began at
-    /// this event.
-    Cut(usize),
+    /// It has come round, and has changed memory, if only for a while.
+    Again {
+        /// The event at which the round began.
+        since: usize,
+        /// Whether memory that no event is about is as it was.
+        undone: bool,
+        /// Whether it has come round as often as is explored.
+        cut: bool,
+    },
     /// It makes more accesses than are explored.
     Endless,
 }
@@ -43,10 +52,23 @@ pub(super) struct Loops {
     silent: Vec<usize>,
     /// All reads of the execution.
     log: Vec<Read>,
-    /// Of each state, whatever was changed: the reads and the events before it came there
-    /// last, a hash of the reads of the round before, and how many rounds had the same.
-    rounds: HashMap<u64, (usize, usize, u64, u32)>,
+    /// Writes of the execution that no event is about: address, size, and what was there.
+    undo: Vec<(usize, u32, u64)>,
+    /// What is known of each state, whatever was changed.
+    rounds: HashMap<u64, Round>,
     accesses: u32,
+}
+
+/// The last round of a loop that came to a state.
+#[derive(Clone, Copy)]
+struct Round {
+    /// The reads, the events and the writes without an event before it came there.
+    reads: usize,
+    events: usize,
+    undo: usize,
+    /// A hash of what the round before has read, and how many rounds had the same.
+    read: u64,
+    alike: u32,
 }
 
 impl Loops {
@@ -54,6 +76,7 @@ impl Loops {
     pub(super) fn emptied(mut self) -> Self {
         self.has_changed();
         self.log.clear();
+        self.undo.clear();
         self.rounds.clear();
         self.accesses = 0;
         self
@@ -70,6 +93,32 @@ impl Loops {
     pub(super) fn has_changed(&mut self) {
         self.seen.clear();
         self.silent.clear();
+    }
+
+    /// Notes a write that is no event, before it is made.
+    pub(super) fn will_write(&mut self, address: usize, bytes: usize) {
+        for (address, size) in pieces(address, bytes) {
+            // SAFETY: memory of the test.
+            let before = unsafe { memory(address, size.into()) };
+            self.undo.push((address, size.into(), before));
+        }
+        self.has_changed();
+    }
+
+    /// Notes a change that no round takes back.
+    pub(super) fn has_changed_for_good(&mut self) {
+        self.undo.push((0, 0, 0));
+        self.has_changed();
+    }
+
+    /// Returns whether what was written since then without an event is as it was.
+    fn is_undone(&self, since: usize) -> bool {
+        let mut first = HashSet::new();
+        self.undo[since..].iter().all(|&(address, size, before)| {
+            // SAFETY: memory of the test.
+            size > 0
+                && (!first.insert((address, size)) || unsafe { memory(address, size) } == before)
+        })
     }
 
     /// Notes a read that is an event.
@@ -106,20 +155,30 @@ impl Loops {
             return Turn::Repeats(since, self.silent[silent..].to_vec());
         }
         self.seen.insert(hash, (events, self.silent.len()));
-        let now = self.log.len();
-        let first = (now, events, 0, 0);
-        let (before, since, reads, alike) = self.rounds.entry(hash).or_insert(first);
-        let began = *since;
-        if *before < now {
-            let mut round = DefaultHasher::new();
-            self.log[*before..].hash(&mut round);
-            let round = round.finish();
-            *alike = if round == *reads { *alike + 1 } else { 0 };
-            (*before, *since, *reads) = (now, events, round);
-        }
-        match *alike >= ROUNDS {
-            true => Turn::Cut(began),
-            false => Turn::Onward,
+        let new = Round {
+            reads: self.log.len(),
+            events,
+            undo: self.undo.len(),
+            read: 0,
+            alike: 0,
+        };
+        let Some(&before) = self.rounds.get(&hash) else {
+            self.rounds.insert(hash, new);
+            return Turn::Onward;
+        };
+        let mut read = DefaultHasher::new();
+        self.log[before.reads..].hash(&mut read);
+        let read = read.finish();
+        let alike = if read == before.read {
+            before.alike + 1
+        } else {
+            0
+        };
+        self.rounds.insert(hash, Round { read, alike, ..new });
+        Turn::Again {
+            since: before.events,
+            undone: self.is_undone(before.undo),
+            cut: alike >= ROUNDS,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! wrong. It must ask nothing that the file does not claim or every lock promises.
 
 use super::client::{
-    AT_ONCE, Code, Table, fails, interrupted_by, join, not_interrupted, spawn, together,
+    AT_ONCE, Code, Table, descend, fails, interrupted_by, join, not_interrupted, set_up, spawn,
+    together,
 };
 use super::explore::{NOT_CHECKED, TestLimits, explore_all};
 use super::hooks::{HOOKS, NOWHERE};
@@ -141,6 +142,7 @@ fn of(facts: &Facts) -> Vec<Promise> {
     if facts.fifo {
         let stuck = "a thread waits for one that came after it";
         add("fifo", 3, stuck, fifo);
+        add("fifo, again and again", 3, stuck, fifo_again);
     }
     if facts.try_lock {
         let stuck = "try_lock waits";
@@ -179,6 +181,7 @@ fn of(facts: &Facts) -> Vec<Promise> {
         add("nesting", 2, "", nesting);
         add("nesting of three CPUs", 4, "", nesting_of_three);
         add("interrupted anywhere", 2, "", interrupted);
+        add("interrupted in the queue", 3, "", interrupted_in_queue);
     }
     if facts.max_cpus.is_some() {
         add("the last CPUs", 2, "", last_cpus);
@@ -381,17 +384,42 @@ fn queue_formed_before(code: &'static Code) {
 /// away is somebody's predecessor again.
 fn one_comes_to_two(code: &'static Code) {
     let table = Table::new(code, 4);
-    table.lock();
-    let mut others = Vec::new();
-    for _ in 0..2 {
-        let thread = table.spawn_until_it_waits(move || table.section());
-        others.push(thread);
-    }
-    others.push(spawn(move || table.section()));
+    let [first, second] = set_up(|| {
+        table.lock();
+        [1, 2].map(|_| table.spawn_until_it_waits(move || table.section()))
+    });
+    let third = spawn(move || table.section());
     table.enter();
     table.unlock();
-    join(others);
+    join([first, second, third]);
     table.finish();
+}
+
+/// How often each comes: more often than a CPU has nodes of queues.
+const FIFO_TURNS: usize = 2 * NESTING;
+
+/// Checks that they enter in the order of their arrival however often they come: in one
+/// order of many.
+fn fifo_again(code: &'static Code) {
+    set_up(|| {
+        let table = Table::new(code, 3);
+        table.lock();
+        let others = [1, 2].map(|_| {
+            table.spawn_until_it_waits(move || (0..FIFO_TURNS).for_each(|_| table.section()))
+        });
+        for _ in 1..FIFO_TURNS {
+            table.enter();
+            table.unlock();
+            table.lock();
+        }
+        table.enter();
+        table.unlock();
+        join(others);
+        let turn = [0, others[0], others[1]];
+        if table.entered() != turn.repeat(FIFO_TURNS) {
+            fails("a thread enters before one that waited when it came");
+        }
+    });
 }
 
 fn try_does_not_wait(code: &'static Code) {
@@ -446,8 +474,10 @@ fn passes(table: Table) {
 fn readers_pass(code: &'static Code) {
     let table = Table::new(code, 2);
     let most = code.facts.readers_pass.unwrap_or(0);
-    table.read();
-    let writer = table.spawn_until_it_waits(move || table.section());
+    let writer = set_up(|| {
+        table.read();
+        table.spawn_until_it_waits(move || table.section())
+    });
     for _ in 0..=most {
         table.read_unlock();
         table.read();
@@ -462,8 +492,10 @@ fn readers_pass(code: &'static Code) {
 fn readers_pass_in_turn(code: &'static Code) {
     let most = code.facts.readers_pass.unwrap_or(0);
     let table = Table::new(code, most + 3);
-    table.read();
-    let writer = table.spawn_until_it_waits(move || table.section());
+    let writer = set_up(|| {
+        table.read();
+        table.spawn_until_it_waits(move || table.section())
+    });
     let mut readers = Vec::new();
     for _ in 0..=most {
         let reader = table.spawn_until_it_waits(move || {
@@ -508,26 +540,52 @@ fn nest(tables: &[Table]) {
     }
 }
 
-/// Checks a queue in which one waits as deep as an acquisition may be, as in interrupts of
-/// interrupts; another waits behind it.
+/// Checks three that wait for as many locks at once as a CPU may, and one more, each in an
+/// interrupt of the one before: in one order of many.
 fn nesting_of_three(code: &'static Code) {
-    let levels = code.facts.nesting.unwrap_or(usize::MAX).min(NESTING);
-    let tables: Vec<Table> = (0..levels).map(|_| Table::new(code, 4)).collect();
-    let last = tables[levels - 1];
-    last.lock();
-    let mut others = Vec::new();
-    for number in 0..3 {
-        let tables = tables.clone();
-        let thread = last.spawn_until_it_waits(move || match number {
-            1 => nest(&tables),
-            _ => last.section(),
+    let levels = code.facts.nesting.unwrap_or(usize::MAX).min(NESTING + 1);
+    set_up(|| {
+        let tables: Vec<Table> = (0..levels).map(|_| Table::new(code, 4)).collect();
+        tables.iter().for_each(|table| table.lock());
+        let last = tables[levels - 1];
+        let others = [(); 3].map(|()| {
+            let tables = tables.clone();
+            last.spawn_until_it_waits(move || descend(&tables))
         });
-        others.push(thread);
+        for table in tables.iter().rev() {
+            table.enter();
+            table.unlock();
+        }
+        join(others);
+        for table in &tables[..levels.min(NESTING)] {
+            if code.facts.fifo && table.entered()[1..] != others {
+                fails("a thread enters before one that waited when it came");
+            }
+            table.finish();
+        }
+    });
+}
+
+/// Checks an acquisition in a queue that is interrupted anywhere by one of another lock,
+/// which has a queue too.
+fn interrupted_in_queue(code: &'static Code) {
+    let tables = [(); 2].map(|()| Table::new(code, 3));
+    let [table, inner] = tables;
+    let waiter = set_up(|| {
+        tables.iter().for_each(|table| table.lock());
+        inner.spawn_until_it_waits(move || descend(&tables))
+    });
+    let other = spawn(move || {
+        interrupted_by(move || inner.section());
+        table.section();
+        not_interrupted();
+    });
+    for table in [inner, table] {
+        table.enter();
+        table.unlock();
     }
-    last.enter();
-    last.unlock();
-    join(others);
-    last.finish();
+    join([waiter, other]);
+    tables.iter().for_each(|table| table.finish());
 }
 
 /// Checks an acquisition that is interrupted anywhere by one of another lock, which

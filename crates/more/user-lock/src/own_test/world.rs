@@ -98,6 +98,8 @@ pub(super) struct Thread {
     /// What may interrupt it, once, before an access of a place where it has not been.
     pub(super) interrupt: Option<Rc<dyn Fn()>>,
     pub(super) sites: HashSet<usize>,
+    /// What interrupts it when it first waits.
+    pub(super) interrupts_wait: Option<Rc<dyn Fn()>>,
     /// Bytes allocated.
     allocated: usize,
     /// Its thread-local data.

