@@ -194,7 +194,9 @@ fn read_as(
     step(|state, thread| {
         state.see_plain_writes(thread);
         let number = state.locate(location);
+        // What the graph has of a thread goes past its waits.
         if state.dry[thread].is_none()
+            && state.at[thread] == state.explore.graph.len(thread)
             && let Some(since) = state.round_since(thread, kind, number, place)
             && (!state.explore.quiet || state.has_read_the_newest(thread, since))
         {

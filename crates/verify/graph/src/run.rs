@@ -272,6 +272,13 @@ impl State {
         let dry = self.dry[thread]
             .as_mut()
             .expect("a round that is run again");
+        // At its first event, which is done again if the thread goes on.
+        if dry.rounds >= self.options.rounds {
+            let since = dry.since;
+            self.waits
+                .insert(self.explore.graph.threads[thread][since].place);
+            return Err(Status::WaitsSince(since));
+        }
         let id = EventId::new(thread, dry.next);
         let event = self.explore.graph.get(id);
         if event.place != place || event.kind != kind {
@@ -281,12 +288,6 @@ impl State {
         if dry.next == self.at[thread] {
             dry.next = dry.since;
             dry.rounds += 1;
-        }
-        if dry.rounds >= self.options.rounds {
-            let since = dry.since;
-            self.waits
-                .insert(self.explore.graph.threads[thread][since].place);
-            return Err(Status::WaitsSince(since));
         }
         Ok(id)
     }
@@ -399,7 +400,8 @@ impl State {
             }
             graph.make_newest(&waiting);
             for location in &mut graph.locations {
-                location.fixed = location.writes.len();
+                let stays = |write: &&EventId| !waiting.contains(write);
+                location.fixed = location.writes.iter().filter(stays).count();
             }
         }
     }

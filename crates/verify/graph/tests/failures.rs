@@ -292,3 +292,31 @@ fn a_failure_is_run_again() {
         assert!(error.contains("replay string"), "{error}");
     }
 }
+
+/// Threads that wait by a swap while a test is set up go on from there, and in each execution
+/// again.
+#[test]
+fn who_swaps_and_waits_in_a_set_up_goes_on() {
+    let report = Explorer::default().check(|| {
+        let held = Arc::new(AtomicU32::new(0));
+        let mut others = Vec::new();
+        model::set_up(|| {
+            held.swap(1, Acquire);
+            for _ in 0..2 {
+                let held = held.clone();
+                others.push(thread::spawn(move || {
+                    // Pairs with the stores of 0.
+                    while held.swap(1, Acquire) != 0 {}
+                    held.store(0, Release);
+                }));
+                model::let_others_run();
+            }
+        });
+        held.store(0, Release);
+        for other in others {
+            other.join();
+        }
+        assert_eq!(held.load(Relaxed), 0);
+    });
+    assert!(report.holds() && report.executions > 1, "{report:?}");
+}
