@@ -8,7 +8,7 @@ mod announcement;
 use crate::arguments::report_files::ReportFiles;
 use crate::arguments::{Common, ComparingArgs};
 use crate::kinds;
-use crate::output::{command_line, print, write_file};
+use crate::output::{answer, command_line, print, write_file};
 use announcement::announcement;
 use locklab_document::{Document, render};
 use locklab_harness::backend::Backend;
@@ -269,11 +269,8 @@ fn report_of(
 /// # Errors
 /// [`Error::Failed`] if standard output cannot be written.
 pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
-    print(&if common.json {
-        format!("{:#}\n", render::json(document))
-    } else {
-        render::text(document, render::Colour::for_stdout())
-    })
+    let text = || render::text(document, render::Colour::for_stdout());
+    answer(common, || render::json(document), text)
 }
 
 /// Prints the report of a stored experiment, and writes its files.

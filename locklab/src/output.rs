@@ -3,10 +3,12 @@
 //! This is the only place that writes to standard output, and that decides whether a file
 //! may be overwritten: data of the user's must never be lost.
 
+use crate::arguments::Common;
 use locklab_host::error::Error;
 use locklab_host::shell;
 use locklab_preload_run::SYSTEM_START;
 use locklab_trace::MAGIC;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -27,6 +29,21 @@ pub fn print(text: &str) -> Result<ExitCode, Error> {
         }
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Prints an answer, as JSON if that is requested.
+///
+/// # Errors
+/// As of [`print`].
+pub fn answer(
+    common: &Common,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode, Error> {
+    print(&match common.json {
+        true => format!("{:#}\n", json()),
+        false => text(),
+    })
 }
 
 /// Writes a requested file.

@@ -3,7 +3,7 @@
 
 use crate::arguments::{Common, StoreArgs};
 use crate::commands::kernel::{self, CacheArgs};
-use crate::output::print;
+use crate::output::{answer, print};
 use clap::Args;
 use locklab_host::environment::Environment;
 use locklab_host::error::Error;
@@ -56,11 +56,8 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     let machine = Environment::read().name();
     let checks = examine(args.store.path());
-    print(&if common.json {
-        format!("{:#}\n", json(&checks, &machine))
-    } else {
-        text(&checks, &machine)
-    })
+    let shown = || text(&checks, &machine);
+    answer(common, || json(&checks, &machine), shown)
 }
 
 /// Examines a test machine for kernels.
@@ -82,11 +79,8 @@ fn test_machine(
         ..TestMachineSettings::default()
     };
     let (machine, checks) = locklab_kernel::test_machine::doctor(&cache, target, &settings)?;
-    print(&if common.json {
-        format!("{:#}\n", json(&checks, &machine))
-    } else {
-        text(&checks, &machine)
-    })
+    let shown = || text(&checks, &machine);
+    answer(common, || json(&checks, &machine), shown)
 }
 
 /// Measures the resolution of a machine, keeps it and prints it.
@@ -104,14 +98,10 @@ fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     if let Some(path) = resolution::path(&store) {
         resolution::write(&resolution, &path)?;
     }
-    if common.json {
-        let resolution = serde_json::to_value(&resolution).unwrap_or_default();
-        let document = serde_json::json!({ "schema": 1, "machine_card": resolution });
-        return print(&format!("{document:#}\n"));
-    }
+    let json = || serde_json::json!({ "schema": 1, "machine_card": resolution });
     let mut text = format!("Machine card of {}\n", resolution.machine.name);
     for (name, value) in resolution.facts() {
         let _ = writeln!(text, "{name:<12}  {value}");
     }
-    print(&text)
+    answer(common, json, || text)
 }

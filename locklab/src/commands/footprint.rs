@@ -4,7 +4,7 @@
 //! `locklab-footprint`.
 
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{answer, print};
 use clap::Args;
 use locklab_footprint::{Footprint, HotCounts, Options, Pair, compare, parse_counts, render};
 use locklab_harness::progress::Progress;
@@ -74,11 +74,11 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
             "'{wanted}' was inlined nowhere on either side, or has another name."
         ));
     }
-    print(&if common.json {
-        format!("{:#}\n", document(&footprint))
-    } else {
-        render(&footprint, args.rows)
-    })
+    answer(
+        common,
+        || document(&footprint),
+        || render(&footprint, args.rows),
+    )
 }
 
 /// Returns the footprint as JSON.

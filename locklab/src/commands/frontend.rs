@@ -4,7 +4,7 @@
 mod screen;
 
 use crate::arguments::Common;
-use crate::output::{FileFormat, check_writable, print};
+use crate::output::{FileFormat, answer, check_writable};
 use clap::Args;
 use locklab_harness::settings::Limit;
 use locklab_host::error::Error;
@@ -120,7 +120,10 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
     };
     check_inline(args, program)?;
     if common.dry_run {
-        return print(&dry_run(&args.command, &model, common.json));
+        let (command, geometry) = (&args.command, model.geometry.to_string());
+        let json = || value!({"schema": 1, "dry_run": true, "kind": "icache", "command": command, "geometry": geometry});
+        let text = || format!("Would run {} under {geometry}.\n", command.join(" "));
+        return answer(common, json, text);
     }
     for (path, format) in [
         (&args.hot, FileFormat::Blocks),
@@ -182,15 +185,16 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         .as_ref()
         .and_then(|before| compared(&model, before, &counted));
     let inline = args.inlined.as_deref();
-    print(&if common.json {
+    let document = || {
         let mut document = json(&counted, &args.command);
         if let Some(change) = &change {
             document["change"] = value!(change);
             document["change"]["inline"] = value!(inline);
         }
-        format!("{document:#}\n")
-    } else {
-        let change = change.map(|change| changed(&change, inline));
+        document
+    };
+    answer(common, document, || {
+        let change = change.as_ref().map(|change| changed(change, inline));
         text(&counted, &model, &args.command) + &change.unwrap_or_default()
     })?;
     match counted.ended.failure() {
@@ -253,16 +257,4 @@ fn compared(model: &Model, before: &Counted, after: &Counted) -> Option<Change> 
         (old_instructions, &old),
         (new_instructions, &new),
     ))
-}
-
-fn dry_run(command: &[String], model: &Model, as_json: bool) -> String {
-    let geometry = model.geometry.to_string();
-    if as_json {
-        let document = value!({
-            "schema": 1, "dry_run": true, "kind": "icache", "command": command,
-            "geometry": geometry,
-        });
-        return format!("{document:#}\n");
-    }
-    format!("Would run {} under {geometry}.\n", command.join(" "))
 }

@@ -3,7 +3,7 @@
 
 use crate::arguments::{Common, UserLockArgs};
 use crate::lock_table::{row, table};
-use crate::output::print;
+use crate::output::{answer, print};
 use crate::own;
 use clap::Args;
 use locklab_host::error::Error;
@@ -52,9 +52,7 @@ pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
             .collect::<Result<_, Error>>()?
     };
     own::refuse_for_ours("--cflags", ours && args.own.cflags.is_some())?;
-    if common.json {
-        let locks: Vec<Value> = asked.iter().map(row).collect();
-        return print(&format!("{:#}\n", json!({ "schema": 1, "locks": locks })));
-    }
-    print(&table(&asked))
+    let rows = || asked.iter().map(row).collect::<Vec<Value>>();
+    let json = || json!({ "schema": 1, "locks": rows() });
+    answer(common, json, || table(&asked))
 }

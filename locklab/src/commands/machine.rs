@@ -5,7 +5,7 @@ mod locks;
 
 use crate::arguments::Common;
 use crate::comparison::show;
-use crate::output::{FileFormat, check_writable, print, write_file};
+use crate::output::{FileFormat, answer, check_writable, print, write_file};
 use clap::{Args, Subcommand};
 use fitted::{fitted, pairs};
 use locklab_document::number;
@@ -67,13 +67,12 @@ pub enum MachineCommand {
 /// or a file or standard output cannot be written.
 pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
-        MachineCommand::List if common.json => print(&format!("{:#}\n", machines::list_json())),
-        MachineCommand::List => print(&machines::list()),
-        MachineCommand::Show { machine } if common.json => {
-            let document = machines::show_json(&Machine::named(machine)?);
-            print(&format!("{document:#}\n"))
+        MachineCommand::List => answer(common, machines::list_json, machines::list),
+        MachineCommand::Show { machine } => {
+            let shown = Machine::named(machine)?;
+            let json = || machines::show_json(&shown);
+            answer(common, json, || machines::show(&shown))
         }
-        MachineCommand::Show { machine } => print(&machines::show(&Machine::named(machine)?)),
         MachineCommand::Check {
             machine,
             seed,

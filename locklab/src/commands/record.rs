@@ -5,7 +5,7 @@
 //! Locklab go to standard error.
 
 use crate::arguments::Common;
-use crate::output::{FileFormat, check_writable, print};
+use crate::output::{FileFormat, answer, check_writable, print};
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_host::message;
@@ -57,13 +57,16 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     // Standard output is reserved for the JSON document.
     let (status, recorded) = ready.run(common.json)?;
+    ended(status, &recorded.json(), &recorded.text(), common)
+}
+
+/// Says what was recorded, and ends as the program did.
+fn ended(status: u8, json: &Value, text: &str, common: &Common) -> Result<ExitCode, Error> {
     if common.json {
-        print(&format!("{:#}\n", recorded.json()))?;
+        print(&format!("{json:#}\n"))?;
     } else if !common.quiet {
         // A message that cannot be written is not a failure.
-        let _ = std::io::stderr()
-            .lock()
-            .write_all(recorded.text().as_bytes());
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
     Ok(ExitCode::from(status))
 }
@@ -90,12 +93,7 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
 
 /// Prints the report of a profile that the runtime of a language made, if the file is one.
 pub(crate) fn of_runtime(file: &Path, common: &Common) -> Result<Option<ExitCode>, Error> {
-    let reported = |text: String, json: Value| {
-        print(&match common.json {
-            true => format!("{json:#}\n"),
-            false => text,
-        })
-    };
+    let reported = |text: String, json: Value| answer(common, || json, || text);
     if let Some(profile) = GoProfile::read(file) {
         return reported(profile.text(), profile.json()).map(Some);
     }
@@ -117,17 +115,11 @@ pub(crate) fn recording(file: &Path, common: &Common) -> Result<ExitCode, Error>
         return system::show(&SystemRecorded::read(file)?, common);
     }
     if let Some(table) = KernelTable::read(file) {
-        return print(&match common.json {
-            true => format!("{:#}\n", table.json()),
-            false => table.text(),
-        });
+        return answer(common, || table.json(), || table.text());
     }
     if let Some(code) = of_runtime(file, common)? {
         return Ok(code);
     }
     let recorded = Recorded::read(file)?;
-    match common.json {
-        true => print(&format!("{:#}\n", recorded.json())),
-        false => print(&recorded.text()),
-    }
+    answer(common, || recorded.json(), || recorded.text())
 }

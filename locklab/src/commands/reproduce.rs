@@ -6,7 +6,7 @@ pub use simulation::file;
 
 use super::kernel;
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{answer, print};
 use clap::Args;
 use locklab_document::render;
 use locklab_harness::settings::SEED;
@@ -93,10 +93,7 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
 
 /// Prints what would be simulated.
 fn dry_run(common: &Common, names: &[&str]) -> Result<ExitCode, Error> {
-    if common.json {
-        let document = json!({"schema": 1, "dry_run": true, "kind": "published", "names": names});
-        return print(&format!("{document:#}\n"));
-    }
+    let json = || json!({"schema": 1, "dry_run": true, "kind": "published", "names": names});
     let would = names.iter().map(|name| format!("Would simulate {name}.\n"));
-    print(&would.collect::<String>())
+    answer(common, json, || would.collect())
 }

@@ -7,7 +7,7 @@ use crate::arguments::report_files::ReportFiles;
 use crate::arguments::{Common, StoreArgs};
 use crate::commands::record::recording;
 use crate::comparison::show_stored;
-use crate::output::print;
+use crate::output::{answer, print};
 use clap::{Args, Subcommand};
 use locklab_harness::settings::refuse;
 use locklab_harness::store::{Store, export, listing};
@@ -77,11 +77,8 @@ pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
         ResultsCommand::Prune(args) => prune::run(&store()?, args, common),
         ResultsCommand::List => {
             let list = store()?.list()?;
-            if common.json {
-                let document = json!({ "schema": 1, "experiments": list });
-                return print(&format!("{document:#}\n"));
-            }
-            print(&listing(&list))
+            let json = || json!({ "schema": 1, "experiments": list });
+            answer(common, json, || listing(&list))
         }
         ResultsCommand::Show { what, files } => {
             let number = what

@@ -3,9 +3,8 @@
 //!
 //! Each run is a file of `tests/recorded`: `MACHINE.LOCKS.csv`, one line a pair
 //! that counts (threads, lengths, rates of both sides, cache-line round trip in
-//! ns, empty for one thread). The backend writes it (`cargo run --release -p
-//! locklab-native --example slices -- A B --record FILE`). What is found in it is
-//! the golden file of the same name.
+//! ns, empty for one thread). `locklab results export` has these
+//! figures of each pair. What is found in it is the golden file of the same name.
 
 use crate::common::golden::golden;
 use locklab_harness::experiment::{

@@ -2,7 +2,7 @@
 
 use super::FrontendArgs;
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::answer;
 use locklab_document::page::wrapped;
 use locklab_document::{Column, Table, render};
 use locklab_host::error::Error;
@@ -53,7 +53,11 @@ pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Erro
     }
     let runs = args.runs.unwrap_or(RUNS);
     if common.dry_run {
-        return print(&dry_run(&workloads, runs, common.json));
+        let titles: Vec<String> = workloads.iter().map(WorkloadSpec::title).collect();
+        let json = || json!({"schema": 1, "dry_run": true, "kind": "screen", "workloads": titles, "runs": runs});
+        return answer(common, json, || {
+            format!("Would run {}.\n", titles.join(", "))
+        });
     }
     let counters = Counters::probe(Mode::Frontend);
     let why = counters.as_ref().err().map(ToString::to_string);
@@ -71,30 +75,16 @@ pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Erro
             Fault::Interrupted => Error::Interrupted("interrupted; nothing is stored".into()),
             other => Error::Failed(other.to_string()),
         })?;
-    print(&if common.json {
-        let provenance = match &model {
-            Some(model) => json!({ "source": "model", "name": model.geometry.to_string() }),
-            None => json!({ "source": "hardware" }),
-        };
-        let document = json!({
-            "schema": 1, "kind": "screen", "provenance": provenance,
-            "front_end": why, "model": no_model, "workloads": rows,
-        });
-        format!("{document:#}\n")
-    } else {
-        text(&rows, why.as_deref(), model.as_ref().ok_or(no_model))
-    })
-}
-
-fn dry_run(workloads: &[WorkloadSpec], runs: u32, as_json: bool) -> String {
-    let titles: Vec<String> = workloads.iter().map(WorkloadSpec::title).collect();
-    if as_json {
-        let document = json!({
-            "schema": 1, "dry_run": true, "kind": "screen", "workloads": titles, "runs": runs,
-        });
-        return format!("{document:#}\n");
-    }
-    format!("Would run {}.\n", titles.join(", "))
+    let provenance = match &model {
+        Some(model) => json!({ "source": "model", "name": model.geometry.to_string() }),
+        None => json!({ "source": "hardware" }),
+    };
+    let json = || {
+        json!({"schema": 1, "kind": "screen", "provenance": provenance, "front_end": why,
+               "model": no_model, "workloads": rows})
+    };
+    let model = model.as_ref().ok_or(no_model.clone());
+    answer(common, json, || text(&rows, why.as_deref(), model))
 }
 
 fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<String>>) -> String {

@@ -2,7 +2,7 @@
 
 use super::arguments::CacheArgs;
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::answer;
 use clap::{Args, ValueEnum as _};
 use locklab_harness::file;
 use locklab_harness::settings::{SEED, over};
@@ -154,20 +154,11 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         None
     };
     let slowdown = plain.map(|plain| measured.cpu_seconds / plain.cpu_seconds);
-    print(&if common.json {
-        format!(
-            "{:#}\n",
-            json!({
-                "schema": 1,
-                "kind": "kernel-boot",
-                "provenance": provenance(accelerator),
-                "accelerator": why,
-                "load": load,
-                "measured": measured,
-                "slowdown": slowdown,
-            })
-        )
-    } else {
+    let json = || {
+        json!({"schema": 1, "kind": "kernel-boot", "provenance": provenance(accelerator),
+               "accelerator": why, "load": load, "measured": measured, "slowdown": slowdown})
+    };
+    answer(common, json, || {
         measured.text(&load, &why, slowdown)
             + &spinlock_matrix::table(&measured, accelerator.clock_unit())
     })
@@ -181,18 +172,14 @@ fn profile(
     common: &Common,
 ) -> Result<ExitCode, Error> {
     let translated = accelerator == Accelerator::Tcg;
-    if !common.json {
-        return print(&lock_report::text(load, measured, translated));
-    }
-    let document = json!({
-        "schema": 1,
-        "kind": "kernel-boot",
-        "provenance": provenance(accelerator),
-        "accelerator": why,
-        "load": load,
-        "lock_profile": lock_report::json(load, measured, translated),
-    });
-    print(&format!("{document:#}\n"))
+    let json = || {
+        json!({"schema": 1, "kind": "kernel-boot", "provenance": provenance(accelerator),
+               "accelerator": why, "load": load,
+               "lock_profile": lock_report::json(load, measured, translated)})
+    };
+    answer(common, json, || {
+        lock_report::text(load, measured, translated)
+    })
 }
 
 fn provenance(accelerator: Accelerator) -> &'static str {
@@ -203,22 +190,13 @@ fn provenance(accelerator: Accelerator) -> &'static str {
 }
 
 fn dry_run(args: &BootArgs, load: &Load, qemu: &Qemu, common: &Common) -> Result<ExitCode, Error> {
-    print(&if common.json {
-        let document = json!({
-            "schema": 1,
-            "dry_run": true,
-            "kind": "kernel-boot",
-            "image": args.image,
-            "load": load,
-            "qemu": qemu.version,
-        });
-        format!("{document:#}\n")
-    } else {
-        format!(
-            "Would boot {} with {} in {}.\n",
-            args.image.display(),
-            load.workload.name(),
-            qemu.version
-        )
+    let json = || {
+        json!({"schema": 1, "dry_run": true, "kind": "kernel-boot", "image": args.image,
+               "load": load, "qemu": qemu.version})
+    };
+    let image = args.image.display();
+    let (load, qemu) = (load.workload.name(), &qemu.version);
+    answer(common, json, || {
+        format!("Would boot {image} with {load} in {qemu}.\n")
     })
 }

@@ -3,7 +3,7 @@
 
 use super::arguments::FileArgs;
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{answer, print};
 use clap::Args;
 use locklab_footprint::{CallSite, Footprint};
 use locklab_host::error::Error;
@@ -56,14 +56,11 @@ pub(super) fn build_only(
             }));
         }
     }
-    print(&if common.json && !common.dry_run {
-        format!(
-            "{:#}\n",
-            json!({"schema": 1, "kind": "kernel-build", "builds": list})
-        )
-    } else {
-        text
-    })
+    if common.dry_run {
+        return print(&text);
+    }
+    let json = || json!({"schema": 1, "kind": "kernel-build", "builds": list});
+    answer(common, json, || text)
 }
 
 pub(super) fn inlined(
@@ -107,15 +104,11 @@ pub(super) fn inlined(
         }
         list.push(json!({"variant": variant.name, "call_sites": sites}));
     }
-    print(&if common.json {
-        format!(
-            "{:#}\n",
-            json!({"schema": 1, "kind": "kernel-inlined", "function": args.function,
-                   "variants": list})
-        )
-    } else {
-        text
-    })
+    let json = || {
+        json!({"schema": 1, "kind": "kernel-inlined", "function": args.function,
+               "variants": list})
+    };
+    answer(common, json, || text)
 }
 
 /// Returns the places where the function was inlined on either side.

@@ -2,13 +2,12 @@
 
 use super::arguments::{RecordArgs, Running};
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::{answer, print};
 use locklab_host::error::Error;
 use locklab_host::message;
 use locklab_system_record::{
     Source, SystemRecorded, SystemRecording, Target, is_permitted, takes_no_pthread_lock,
 };
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Returns what is to be recorded by the kernel's events: what the arguments ask for, or a
@@ -52,21 +51,10 @@ pub(super) fn record(recording: SystemRecording, common: &Common) -> Result<Exit
     }
     // Standard output is reserved for the JSON document.
     let (status, recorded) = ready.run(common.json)?;
-    if common.json {
-        print(&format!("{:#}\n", recorded.json()))?;
-    } else if !common.quiet {
-        // A message that cannot be written is not a failure.
-        let _ = std::io::stderr()
-            .lock()
-            .write_all(recorded.text().as_bytes());
-    }
-    Ok(ExitCode::from(status))
+    super::ended(status, &recorded.json(), &recorded.text(), common)
 }
 
 /// Shows a recording.
 pub(super) fn show(recorded: &SystemRecorded, common: &Common) -> Result<ExitCode, Error> {
-    match common.json {
-        true => print(&format!("{:#}\n", recorded.json())),
-        false => print(&recorded.text()),
-    }
+    answer(common, || recorded.json(), || recorded.text())
 }

@@ -3,7 +3,7 @@
 
 use crate::arguments::Common;
 use crate::arguments::workers;
-use crate::output::print;
+use crate::output::{answer, print};
 use locklab_document::render;
 use locklab_harness::progress::Progress;
 use locklab_host::error::Error;
@@ -60,10 +60,8 @@ fn dry_run(path: &Path, file: &File, common: &Common) -> Result<ExitCode, Error>
         File::Experiment(both) => ("published", both.0.title.as_str()),
         File::Own(own) => ("reference", own.title()),
     };
-    print(&if common.json {
-        let document = json!({"schema": 1, "dry_run": true, "kind": kind, "file": name});
-        format!("{document:#}\n")
-    } else {
+    let json = || json!({"schema": 1, "dry_run": true, "kind": kind, "file": name});
+    answer(common, json, || {
         format!("Would simulate {name}: {title}.\n")
     })
 }

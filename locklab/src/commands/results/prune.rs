@@ -1,7 +1,7 @@
 //! `locklab results prune`: removes experiments from the store.
 
 use crate::arguments::Common;
-use crate::output::print;
+use crate::output::answer;
 use clap::{Args, ValueEnum};
 use locklab_harness::store::{Prune, Store};
 use locklab_host::error::Error;
@@ -59,9 +59,6 @@ pub(super) fn run(there: &Store, args: &PruneArgs, common: &Common) -> Result<Ex
         true => there.prunable(&prune),
         false => Store::open(there.path()).and_then(|store| store.prune(&prune)),
     }?;
-    if common.json {
-        let document = json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
-        return print(&format!("{document:#}\n"));
-    }
-    print(&pruned.text(common.dry_run))
+    let json = || json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
+    answer(common, json, || pruned.text(common.dry_run))
 }
