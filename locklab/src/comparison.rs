@@ -270,7 +270,7 @@ fn report_of(
 /// [`Error::Failed`] if standard output cannot be written.
 pub fn show(document: &Document, common: &Common) -> Result<ExitCode, Error> {
     let text = || render::text(document, render::Colour::for_stdout());
-    answer(common, || render::json(document), text)
+    answer(common.json, || render::json(document), text)
 }
 
 /// Prints the report of a stored experiment, and writes its files.

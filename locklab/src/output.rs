@@ -3,7 +3,6 @@
 //! This is the only place that writes to standard output, and that decides whether a file
 //! may be overwritten: data of the user's must never be lost.
 
-use crate::arguments::Common;
 use locklab_host::error::Error;
 use locklab_host::shell;
 use locklab_preload_run::SYSTEM_START;
@@ -36,14 +35,31 @@ pub fn print(text: &str) -> Result<ExitCode, Error> {
 /// # Errors
 /// As of [`print`].
 pub fn answer(
-    common: &Common,
+    as_json: bool,
     json: impl FnOnce() -> Value,
     text: impl FnOnce() -> String,
 ) -> Result<ExitCode, Error> {
-    print(&match common.json {
+    print(&match as_json {
         true => format!("{:#}\n", json()),
         false => text(),
     })
+}
+
+/// Says what was recorded, and ends as the program did.
+pub(crate) fn ended(
+    status: u8,
+    json: &Value,
+    text: &str,
+    how: [bool; 2],
+) -> Result<ExitCode, Error> {
+    let [as_json, quiet] = how;
+    if as_json {
+        print(&format!("{json:#}\n"))?;
+    } else if !quiet {
+        // A message that cannot be written is not a failure.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+    Ok(ExitCode::from(status))
 }
 
 /// Writes a requested file.

@@ -147,10 +147,6 @@ fn what_is_typed_wrongly_gets_the_sentence_that_helps() {
             "matrix tas mcs --fail-on worse unclear",
             "write --fail-on worse,unclear",
         ),
-        (
-            "matrix tas mcs --fail-on 'worse, unclear' --nonsense",
-            "--nonsense",
-        ),
         ("judge a b --apart -1h", "--apart"),
     ] {
         refused(folder.path(), line, words);

@@ -57,7 +57,7 @@ pub fn run(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     let machine = Environment::read().name();
     let checks = examine(args.store.path());
     let shown = || text(&checks, &machine);
-    answer(common, || json(&checks, &machine), shown)
+    answer(common.json, || json(&checks, &machine), shown)
 }
 
 /// Examines a test machine for kernels.
@@ -80,7 +80,7 @@ fn test_machine(
     };
     let (machine, checks) = locklab_kernel::test_machine::doctor(&cache, target, &settings)?;
     let shown = || text(&checks, &machine);
-    answer(common, || json(&checks, &machine), shown)
+    answer(common.json, || json(&checks, &machine), shown)
 }
 
 /// Measures the resolution of a machine, keeps it and prints it.
@@ -103,5 +103,5 @@ fn calibrate(args: &DoctorArgs, common: &Common) -> Result<ExitCode, Error> {
     for (name, value) in resolution.facts() {
         let _ = writeln!(text, "{name:<12}  {value}");
     }
-    answer(common, json, || text)
+    answer(common.json, json, || text)
 }

@@ -74,11 +74,8 @@ pub fn run(args: &FootprintArgs, common: &Common) -> Result<ExitCode, Error> {
             "'{wanted}' was inlined nowhere on either side, or has another name."
         ));
     }
-    answer(
-        common,
-        || document(&footprint),
-        || render(&footprint, args.rows),
-    )
+    let text = || render(&footprint, args.rows);
+    answer(common.json, || document(&footprint), text)
 }
 
 /// Returns the footprint as JSON.

@@ -123,7 +123,7 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         let (command, geometry) = (&args.command, model.geometry.to_string());
         let json = || value!({"schema": 1, "dry_run": true, "kind": "icache", "command": command, "geometry": geometry});
         let text = || format!("Would run {} under {geometry}.\n", command.join(" "));
-        return answer(common, json, text);
+        return answer(common.json, json, text);
     }
     for (path, format) in [
         (&args.hot, FileFormat::Blocks),
@@ -193,7 +193,7 @@ pub fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Error> {
         }
         document
     };
-    answer(common, document, || {
+    answer(common.json, document, || {
         let change = change.as_ref().map(|change| changed(change, inline));
         text(&counted, &model, &args.command) + &change.unwrap_or_default()
     })?;

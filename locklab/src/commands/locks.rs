@@ -54,5 +54,5 @@ pub fn run(args: &LocksArgs, common: &Common) -> Result<ExitCode, Error> {
     own::refuse_for_ours("--cflags", ours && args.own.cflags.is_some())?;
     let rows = || asked.iter().map(row).collect::<Vec<Value>>();
     let json = || json!({ "schema": 1, "locks": rows() });
-    answer(common, json, || table(&asked))
+    answer(common.json, json, || table(&asked))
 }

@@ -67,11 +67,11 @@ pub enum MachineCommand {
 /// or a file or standard output cannot be written.
 pub fn run(args: &MachineArgs, common: &Common) -> Result<ExitCode, Error> {
     match &args.command {
-        MachineCommand::List => answer(common, machines::list_json, machines::list),
+        MachineCommand::List => answer(common.json, machines::list_json, machines::list),
         MachineCommand::Show { machine } => {
             let shown = Machine::named(machine)?;
-            let json = || machines::show_json(&shown);
-            answer(common, json, || machines::show(&shown))
+            let text = || machines::show(&shown);
+            answer(common.json, || machines::show_json(&shown), text)
         }
         MachineCommand::Check {
             machine,

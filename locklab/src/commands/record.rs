@@ -5,7 +5,7 @@
 //! Locklab go to standard error.
 
 use crate::arguments::Common;
-use crate::output::{FileFormat, answer, check_writable, print};
+use crate::output::{FileFormat, answer, check_writable, ended, print};
 use locklab_host::cpu_use::CpuUse;
 use locklab_host::error::Error;
 use locklab_host::message;
@@ -15,7 +15,6 @@ use locklab_preload_run::{
 };
 use locklab_system_record::{SystemRecorded, is_system_recording};
 use serde_json::Value;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -57,18 +56,8 @@ pub fn record(args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
     }
     // Standard output is reserved for the JSON document.
     let (status, recorded) = ready.run(common.json)?;
-    ended(status, &recorded.json(), &recorded.text(), common)
-}
-
-/// Says what was recorded, and ends as the program did.
-fn ended(status: u8, json: &Value, text: &str, common: &Common) -> Result<ExitCode, Error> {
-    if common.json {
-        print(&format!("{json:#}\n"))?;
-    } else if !common.quiet {
-        // A message that cannot be written is not a failure.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
-    }
-    Ok(ExitCode::from(status))
+    let how = [common.json, common.quiet];
+    ended(status, &recorded.json(), &recorded.text(), how)
 }
 
 fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode, Error> {
@@ -93,7 +82,7 @@ fn from_perf(text: &Path, args: &RecordArgs, common: &Common) -> Result<ExitCode
 
 /// Prints the report of a profile that the runtime of a language made, if the file is one.
 pub(crate) fn of_runtime(file: &Path, common: &Common) -> Result<Option<ExitCode>, Error> {
-    let reported = |text: String, json: Value| answer(common, || json, || text);
+    let reported = |text: String, json: Value| answer(common.json, || json, || text);
     if let Some(profile) = GoProfile::read(file) {
         return reported(profile.text(), profile.json()).map(Some);
     }
@@ -115,11 +104,11 @@ pub(crate) fn recording(file: &Path, common: &Common) -> Result<ExitCode, Error>
         return system::show(&SystemRecorded::read(file)?, common);
     }
     if let Some(table) = KernelTable::read(file) {
-        return answer(common, || table.json(), || table.text());
+        return answer(common.json, || table.json(), || table.text());
     }
     if let Some(code) = of_runtime(file, common)? {
         return Ok(code);
     }
     let recorded = Recorded::read(file)?;
-    answer(common, || recorded.json(), || recorded.text())
+    answer(common.json, || recorded.json(), || recorded.text())
 }

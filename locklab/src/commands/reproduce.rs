@@ -95,5 +95,5 @@ pub fn run(args: &ReproduceArgs, common: &Common) -> Result<ExitCode, Error> {
 fn dry_run(common: &Common, names: &[&str]) -> Result<ExitCode, Error> {
     let json = || json!({"schema": 1, "dry_run": true, "kind": "published", "names": names});
     let would = names.iter().map(|name| format!("Would simulate {name}.\n"));
-    answer(common, json, || would.collect())
+    answer(common.json, json, || would.collect())
 }

@@ -78,7 +78,7 @@ pub fn run(args: &ResultsArgs, common: &Common) -> Result<ExitCode, Error> {
         ResultsCommand::List => {
             let list = store()?.list()?;
             let json = || json!({ "schema": 1, "experiments": list });
-            answer(common, json, || listing(&list))
+            answer(common.json, json, || listing(&list))
         }
         ResultsCommand::Show { what, files } => {
             let number = what

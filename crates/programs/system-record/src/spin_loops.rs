@@ -8,16 +8,20 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::look;
 
-/// Says what the code at a place does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// It is a loop that only waits; `tries` says whether it pauses, or tries a locked operation.
-    Spins { tries: bool },
-    /// It returns to its caller and does nothing until then but count, as a function that lets
-    /// time pass does; or it pauses.
-    Returns { pauses: bool },
-    /// It works, or is not understood.
-    Works,
+pub(crate) use code::Code;
+
+mod code {
+    /// Says what the code at a place does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Code {
+        /// It is a loop that only waits; `tries` says whether it pauses, or tries a locked operation.
+        Spins { tries: bool },
+        /// It returns to its caller and does nothing until then but count, as a function that lets
+        /// time pass does; or it pauses.
+        Returns { pauses: bool },
+        /// It works, or is not understood.
+        Works,
+    }
 }
 
 /// Returns what the code at a place does: of this processor it is not known.
@@ -31,7 +35,7 @@ pub(crate) const DECODES: bool = cfg!(target_arch = "x86_64");
 
 #[cfg(any(target_arch = "x86_64", test))]
 mod x86 {
-    use super::Code;
+    use super::code::Code;
     use iced_x86::{
         Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
         OpAccess, OpKind, Register, UsedMemory,

@@ -55,9 +55,8 @@ pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Erro
     if common.dry_run {
         let titles: Vec<String> = workloads.iter().map(WorkloadSpec::title).collect();
         let json = || json!({"schema": 1, "dry_run": true, "kind": "screen", "workloads": titles, "runs": runs});
-        return answer(common, json, || {
-            format!("Would run {}.\n", titles.join(", "))
-        });
+        let text = || format!("Would run {}.\n", titles.join(", "));
+        return answer(common.json, json, text);
     }
     let counters = Counters::probe(Mode::Frontend);
     let why = counters.as_ref().err().map(ToString::to_string);
@@ -84,7 +83,7 @@ pub(super) fn run(args: &FrontendArgs, common: &Common) -> Result<ExitCode, Erro
                "model": no_model, "workloads": rows})
     };
     let model = model.as_ref().ok_or(no_model.clone());
-    answer(common, json, || text(&rows, why.as_deref(), model))
+    answer(common.json, json, || text(&rows, why.as_deref(), model))
 }
 
 fn text(rows: &[Screened], why: Option<&str>, model: Result<&Model, Option<String>>) -> String {

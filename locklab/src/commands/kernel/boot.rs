@@ -158,7 +158,7 @@ pub(super) fn boot(args: &BootArgs, common: &Common, cache: &Cache<'_>) -> Resul
         json!({"schema": 1, "kind": "kernel-boot", "provenance": provenance(accelerator),
                "accelerator": why, "load": load, "measured": measured, "slowdown": slowdown})
     };
-    answer(common, json, || {
+    answer(common.json, json, || {
         measured.text(&load, &why, slowdown)
             + &spinlock_matrix::table(&measured, accelerator.clock_unit())
     })
@@ -177,9 +177,8 @@ fn profile(
                "accelerator": why, "load": load,
                "lock_profile": lock_report::json(load, measured, translated)})
     };
-    answer(common, json, || {
-        lock_report::text(load, measured, translated)
-    })
+    let text = || lock_report::text(load, measured, translated);
+    answer(common.json, json, text)
 }
 
 fn provenance(accelerator: Accelerator) -> &'static str {
@@ -196,7 +195,6 @@ fn dry_run(args: &BootArgs, load: &Load, qemu: &Qemu, common: &Common) -> Result
     };
     let image = args.image.display();
     let (load, qemu) = (load.workload.name(), &qemu.version);
-    answer(common, json, || {
-        format!("Would boot {image} with {load} in {qemu}.\n")
-    })
+    let text = || format!("Would boot {image} with {load} in {qemu}.\n");
+    answer(common.json, json, text)
 }

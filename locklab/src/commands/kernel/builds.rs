@@ -3,7 +3,7 @@
 
 use super::arguments::FileArgs;
 use crate::arguments::Common;
-use crate::output::{answer, print};
+use crate::output::answer;
 use clap::Args;
 use locklab_footprint::{CallSite, Footprint};
 use locklab_host::error::Error;
@@ -56,11 +56,8 @@ pub(super) fn build_only(
             }));
         }
     }
-    if common.dry_run {
-        return print(&text);
-    }
     let json = || json!({"schema": 1, "kind": "kernel-build", "builds": list});
-    answer(common, json, || text)
+    answer(common.json && !common.dry_run, json, || text)
 }
 
 pub(super) fn inlined(
@@ -108,7 +105,7 @@ pub(super) fn inlined(
         json!({"schema": 1, "kind": "kernel-inlined", "function": args.function,
                "variants": list})
     };
-    answer(common, json, || text)
+    answer(common.json, json, || text)
 }
 
 /// Returns the places where the function was inlined on either side.

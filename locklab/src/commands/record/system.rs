@@ -2,7 +2,7 @@
 
 use super::arguments::{RecordArgs, Running};
 use crate::arguments::Common;
-use crate::output::{answer, print};
+use crate::output::{answer, ended, print};
 use locklab_host::error::Error;
 use locklab_host::message;
 use locklab_system_record::{
@@ -51,10 +51,11 @@ pub(super) fn record(recording: SystemRecording, common: &Common) -> Result<Exit
     }
     // Standard output is reserved for the JSON document.
     let (status, recorded) = ready.run(common.json)?;
-    super::ended(status, &recorded.json(), &recorded.text(), common)
+    let how = [common.json, common.quiet];
+    ended(status, &recorded.json(), &recorded.text(), how)
 }
 
 /// Shows a recording.
 pub(super) fn show(recorded: &SystemRecorded, common: &Common) -> Result<ExitCode, Error> {
-    answer(common, || recorded.json(), || recorded.text())
+    answer(common.json, || recorded.json(), || recorded.text())
 }

@@ -61,9 +61,8 @@ fn dry_run(path: &Path, file: &File, common: &Common) -> Result<ExitCode, Error>
         File::Own(own) => ("reference", own.title()),
     };
     let json = || json!({"schema": 1, "dry_run": true, "kind": kind, "file": name});
-    answer(common, json, || {
-        format!("Would simulate {name}: {title}.\n")
-    })
+    let text = || format!("Would simulate {name}: {title}.\n");
+    answer(common.json, json, text)
 }
 
 /// Simulates the experiment of this name and prints it.

@@ -60,5 +60,5 @@ pub(super) fn run(there: &Store, args: &PruneArgs, common: &Common) -> Result<Ex
         false => Store::open(there.path()).and_then(|store| store.prune(&prune)),
     }?;
     let json = || json!({ "schema": 1, "dry_run": common.dry_run, "pruned": pruned });
-    answer(common, json, || pruned.text(common.dry_run))
+    answer(common.json, json, || pruned.text(common.dry_run))
 }
