@@ -33,7 +33,7 @@ pub fn print(text: &str) -> Result<ExitCode, Error> {
 /// Prints an answer, as JSON if that is requested.
 ///
 /// # Errors
-/// As of [`print`].
+/// [`Error::Failed`] if standard output cannot be written.
 pub fn answer(
     as_json: bool,
     json: impl FnOnce() -> Value,

@@ -107,7 +107,6 @@ fn a_lock_that_is_held_asleep_leaves_no_other_lock_a_gain() {
     let Some(folder) = compiled("asleep", &[]) else {
         return;
     };
-    recorded(folder.path(), &["./asleep"]);
     let arguments = [
         "advise",
         "program.trace",
@@ -116,10 +115,17 @@ fn a_lock_that_is_held_asleep_leaves_no_other_lock_a_gain() {
         "--locks",
         "ttas",
     ];
-    let (code, said) = locklab(folder.path(), &arguments);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("of their time waiting for locks"), "{said}");
-    assert!(said.contains("do not hold it across waits"), "{said}");
+    // Where threads took the lock in long rows, the model alone is for a lock in order, which
+    // only the replay would contradict: such a recording is made again.
+    let found = (0..5).any(|_| {
+        recorded(folder.path(), &["./asleep"]);
+        let (code, said) = locklab(folder.path(), &arguments);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("of their time waiting for locks"), "{said}");
+        std::fs::remove_file(folder.path().join("program.trace")).unwrap();
+        said.contains("do not hold it across waits")
+    });
+    assert!(found, "five recordings");
 }
 
 #[test]
