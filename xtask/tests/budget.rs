@@ -70,7 +70,7 @@ fn code_lines(text: &str) -> usize {
 
 /// Adds the files below a folder that satisfy `wanted`, without links, hidden folders and
 /// what cargo builds.
-fn find(folder: &Path, wanted: fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
+pub(crate) fn find(folder: &Path, wanted: fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let (path, kind) = (entry.path(), entry.file_type().unwrap());

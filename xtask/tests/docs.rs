@@ -3,6 +3,7 @@
 //! The prose pages are those of `docs/`. Reports of what was measured and simulated
 //! belong into `results/`, which has no limit.
 
+use crate::budget::find;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -93,20 +94,15 @@ fn the_test_of_a_finding_is_there() {
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .collect();
     assert!(names.len() > 40, "{names:?}");
-    let mut sources = String::new();
-    let mut folders: Vec<PathBuf> = ["crates", "locklab", "xtask"]
-        .map(|name| root.join(name))
-        .into();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                sources.push_str(&std::fs::read_to_string(&path).unwrap());
-            }
-        }
+    let mut files = Vec::new();
+    let is_source = |path: &Path| path.extension().is_some_and(|end| end == "rs");
+    for folder in ["crates", "locklab", "xtask"] {
+        find(&root.join(folder), is_source, &mut files);
     }
+    let texts = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    let sources: String = texts.collect();
     for name in names {
         let test = format!("fn {name}() ");
         assert!(sources.contains(&test), "results/tests.md names {name}");

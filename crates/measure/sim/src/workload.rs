@@ -103,7 +103,8 @@ pub struct Loop {
     /// Percentage of the holds that write a line which all share (the
     /// others read it).
     pub write_percent: u32,
-    /// So many threads have the counts that they write in a hold in one line; 0 if they have none.
+    /// Number of threads, at most, whose counts share a line, evenly over the lines: each thread
+    /// writes its own count in a hold. With 0 there are no counts.
     pub counts_in_line: u32,
     /// One hold in this many takes [`Loop::long_ns`] more; 0 for none.
     pub long_one_in: u32,

@@ -124,7 +124,7 @@ impl Stacks {
         space: &Space,
         stack: &Stack,
     ) -> (Vec<Named>, bool) {
-        let (addresses, whole) = self.walk(process, stack);
+        let (addresses, whole) = self.walk(process, stack, MOST);
         let mut named = Vec::new();
         for (number, address) in addresses.iter().enumerate() {
             // The first is where it is, the others where they return to.
@@ -144,7 +144,7 @@ impl Stacks {
     /// Returns whether a stack was copied while the program was in a loop that only waits, or in
     /// a function by which such a loop lets time pass.
     pub(crate) fn spins(&mut self, process: u32, space: &Space, stack: &Stack) -> bool {
-        let (addresses, _) = self.walk(process, stack);
+        let (addresses, _) = self.walk(process, stack, 2);
         let mut codes = addresses.iter().take(2);
         let mut next = || {
             let place = *codes.next()?;
@@ -182,7 +182,7 @@ impl Stacks {
     }
 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn walk(&mut self, process: u32, stack: &Stack) -> (Vec<u64>, bool) {
+    fn walk(&mut self, process: u32, stack: &Stack, most: usize) -> (Vec<u64>, bool) {
         // The kernel has followed it itself.
         if stack.bytes.is_empty() {
             return (stack.calls.clone(), false);
@@ -199,7 +199,7 @@ impl Stacks {
         };
         let mut frames = unwinder.iter_frames(place, registers, cache, &mut read);
         let mut addresses = Vec::new();
-        while addresses.len() < MOST {
+        while addresses.len() < most {
             match frames.next() {
                 Ok(Some(frame)) => addresses.push(frame.address()),
                 Ok(None) => return (addresses, true),
@@ -210,7 +210,7 @@ impl Stacks {
     }
 
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    fn walk(&mut self, _: u32, stack: &Stack) -> (Vec<u64>, bool) {
+    fn walk(&mut self, _: u32, stack: &Stack, _: usize) -> (Vec<u64>, bool) {
         (stack.calls.clone(), false)
     }
 

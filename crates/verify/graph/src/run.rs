@@ -479,13 +479,8 @@ impl State {
         let round = since..self.at[thread];
         let own = |&id: &EventId| id.thread() == thread && round.contains(&id.index());
         let other = |&id: &EventId| id.thread() != thread && !vain(id);
-        let of_round = |&index: &usize| graph.threads[thread][index].location;
-        let locations: BTreeSet<u32> = round
-            .clone()
-            .collect::<Vec<_>>()
-            .iter()
-            .map(of_round)
-            .collect();
+        let events = graph.threads[thread][round.clone()].iter();
+        let locations: BTreeSet<u32> = events.map(|event| event.location).collect();
         locations
             .into_iter()
             .filter(|&location| location != NOWHERE)

@@ -26,9 +26,9 @@ const WIDE: f64 = 0.5;
 const CROWDED: f64 = 0.1;
 /// A gain beyond which a bound says nothing: the program could be ten times as fast.
 const MANY: f64 = 9.0;
-/// The fewest samples that say whether threads spin; and how many samples the largest part of the
-/// time is that has none of them, with 95 %.
+/// The fewest samples that say whether threads spin.
 const FEWEST_SAMPLES: f64 = 30.0;
+/// The length, in samples, of the longest spinning that no sample shows, with 95 %.
 const UNSAMPLED: f64 = 3.0;
 /// Student's quantile by that of the normal distribution, from one degree of freedom on.
 const STUDENT: [f64; 10] = [6.48, 2.2, 1.62, 1.42, 1.31, 1.25, 1.21, 1.18, 1.15, 1.14];

@@ -89,16 +89,14 @@ impl Columns {
             let mut cells = rest.iter().filter_map(|row| row.get(at));
             cells.all(|cell| number(cell).is_some())
         };
-        let may_be_value = |(at, title): &(usize, &String)| {
-            *at != value && VALUE.contains(&title.as_str()) && is_number(*at)
-        };
-        let others = || titles.iter().enumerate();
-        if titles[value] != "value" && others().any(|other| may_be_value(&other)) {
+        let may_be_value =
+            |(at, title): &(usize, &String)| VALUE.contains(&title.as_str()) && is_number(*at);
+        let others = titles.iter().enumerate().filter(|(at, _)| *at != value);
+        let (values, others): (Vec<_>, Vec<_>) = others.partition(may_be_value);
+        if titles[value] != "value" && !values.is_empty() {
             return Err("several of its columns may be the value; call one of them value");
         }
-        let others = others()
-            .filter(|(at, title)| *at != value && !known(title))
-            .filter(|other| !may_be_value(other));
+        let others = others.into_iter().filter(|(_, title)| !known(title));
         let parameter =
             |(at, title): (usize, &String)| (at, title.trim_start_matches("parameter_").to_owned());
         Ok(Self {
